@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -11,20 +12,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dperm_cli import __version__
-from dperm_cli.core import checks, completion, environment, standard_streams
+from dperm_cli.core import checks, completion, environment, plugin_sources, standard_streams
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
     EXIT_OK,
     EXIT_STORAGE,
     DpermError,
+    InputError,
     StorageError,
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
-from dperm_cli.core.operands import wants_help
+from dperm_cli.core.operands import take_plugins, wants_help
 
 EXIT_SIGNAL = 128  # and the number of the signal
+# verbs that name plug-ins, or read studies that do
+PLUGIN_VERBS = (
+    "run", "describe", "account", "audit", "reproduce", "report", "status", "verify", "compare",
+    "predict", "ask", "list", "data", "completion",
+)  # fmt: skip
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
 _ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -111,6 +118,21 @@ def dispatch(arguments: list[str]) -> int:
         print(__version__)
         return EXIT_OK
     checks.choice("verb", name, VERBS)
+    if name not in PLUGIN_VERBS:
+        return _carry_out(name, rest)
+    plugins, rest = take_plugins(rest)
+    with plugin_sources.use_plugins():
+        # whoever completes a line has not typed all of it
+        broken = (InputError,) if name == "completion" else ()
+        with contextlib.suppress(*broken):
+            plugin_sources.add_environment()
+            for word in plugins:
+                plugin_sources.add(word)
+        return _carry_out(name, rest)
+
+
+def _carry_out(name: str, rest: list[str]) -> int:
+    """The verb itself, or its help page."""
     if wants_help(rest) or not (rest or name in COMPLETE_VERBS):
         print(help_page(name))
         return EXIT_OK if rest else EXIT_INPUT

@@ -20,6 +20,7 @@ from dperm_cli.bounds import (
     ttz14,
 )
 from dperm_cli.bounds.base import Bound, Setting, list_bounds, risk_range
+from dperm_cli.core import plugin_sources
 
 ALL = list_bounds(
     bst14,
@@ -52,7 +53,8 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     Explicit bounds fill ``bound_*``. Bounds whose constant is open fill ``order_*``, with the
     constant taken as one: figures fit this constant and say so. An explicit upper bound is never
     more than the range of the objective. Explicit bounds on the population risk, per record, fill
-    ``population_bound_*``. Bounds on other quantities are left out.
+    ``population_bound_*``. Bounds on other quantities are left out. Bounds from outside the package
+    stand beside its own.
 
     ``bound_factor`` is the explicit upper bound over the explicit lower one. The mechanism's worst
     case is within this factor of what any mechanism with the same guarantee can promise for
@@ -65,8 +67,11 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
         Values by column. A column without a bound is left out.
     """
     row: dict[str, Any] = {}
+    every: list[Bound] = [*ALL, *plugin_sources.classes("bound").values()]
     for name, (kind, constant, quantity) in COLUMNS.items():
-        fitting = [b for b in ALL if (b.kind, b.constant, b.quantity) == (kind, constant, quantity)]
+        fitting = [
+            b for b in every if (b.kind, b.constant, b.quantity) == (kind, constant, quantity)
+        ]
         values = [found for b in fitting if (found := _value(b, at)) is not None]
         if values:
             row[name], row[f"{name}_id"] = (min if kind == "upper" else max)(values)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import ProblemSpec
@@ -71,6 +71,8 @@ class Bound:
     >>> simple.applies(Setting(spec, budget, "pure", "exponential", 1.0, 1, {}))
     'is about noisy_gd'
     """
+
+    plugin_kind: ClassVar[str] = "bound"
 
     id: str
     kind: str

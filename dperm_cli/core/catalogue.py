@@ -1,7 +1,7 @@
 """List what the command line offers, from the YAML files' lines and the schemas beside them.
 
-It imports no plug-in and parses no YAML, so that help appears at once. The schemas are made from
-the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).
+It imports no plug-in of the package and parses no YAML, so that help appears at once. The schemas
+are made from the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Any
 
+from dperm_cli.core import plugin_sources
+from dperm_cli.core.fields import keys_of
 from dperm_cli.core.package_paths import find_shipped
 
 ACCOUNT_KEYS = (
@@ -53,18 +55,65 @@ class Setting:
 
 
 def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
-    """The choices of a group by name; ``extra`` is a user's own configuration folder."""
+    """The choices of a group by name, and plug-ins from outside that were added.
+
+    Args:
+        group: Its name.
+        extra: A user's own configuration folder.
+    """
     found: dict[str, Choice] = {}
     for root in filter(None, (find_shipped("conf"), extra)):
         folder = os.path.join(root, group)
         for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if file.endswith(".yaml"):
                 found[file[:-5]] = _read(os.path.join(folder, file), file[:-5])
-    return found
+    return add_outside(group, found)
+
+
+def list_shipped(group: str) -> list[str]:
+    """The names of a group's shipped choices."""
+    files = sorted(os.listdir(os.path.join(find_shipped("conf"), group)))
+    return [file[:-5] for file in files if file.endswith(".yaml")]
+
+
+def add_outside(group: str, found: dict[str, Choice]) -> dict[str, Choice]:
+    """Choices of a group, and after them the plug-ins from outside that were added."""
+    classes = plugin_sources.classes(group)
+    return found | {name: _describe_outside(group, name, classes[name]) for name in classes}
+
+
+def _describe_outside(group: str, name: str, made: Any) -> Choice:
+    """A plug-in from outside as a choice: what its docstring's first line and its fields say."""
+    source = plugin_sources.find_source(group, name)
+    assert source is not None
+    lines = (vars(made).get("__doc__") or "").strip().splitlines()
+    own = lines and not lines[0].startswith(f"{made.__name__}(")  # a dataclass's own signature
+    words = f"{lines[0].rstrip('.')}; plug-in" if own else "plug-in"
+    keys = tuple(f"{key}: {_spell(value)}" for key, value in outside_defaults(made).items())
+    return Choice(name, f"{words} ({source.describe()})", keys, name)
+
+
+def outside_defaults(made: Any) -> dict[str, Any]:
+    """The keys of a plug-in from outside with their defaults; None for one without a default."""
+    left_out = ("p",) if made.group == "constraint" else ()
+    fields = keys_of(made).items()
+    return {
+        word: None if field.default is MISSING else field.default
+        for word, field in fields
+        if word not in left_out
+    }
+
+
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def settings(group: str, choice: Choice) -> list[Setting]:
     """What may be set in a choice of a group; a comment in a user's own file comes first."""
+    outside = plugin_sources.classes(group).get(choice.plugin)
+    if outside is not None:
+        declared = {key: field.schema() for key, field in keys_of(outside).items()}
+        return _explain(choice.keys, declared)
     known = {file["properties"]["name"]["const"]: file for file in _schema(group)["oneOf"]}
     return _explain(choice.keys, known.get(choice.plugin, {}).get("properties", {}))
 
@@ -87,7 +136,7 @@ def _explain(lines: Iterable[str], declared: dict[str, Any]) -> list[Setting]:
         shown = [*words, *filter(None, map(_describe_range, forms))]
         told = schema.get("description", "")
         if schema.get("type") != "boolean" and shown:
-            told = f"{' | '.join(shown)}: {told}"
+            told = f"{' | '.join(shown)}{': ' * bool(told)}{told}"
         found.append(Setting(setting.rstrip(), comment.strip() or told, tuple(words)))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.operands import settings_in
 
 
@@ -62,17 +62,22 @@ def _offer_values(key: str, typed: str, names: Iterable[str]) -> list[str]:
     return [f"{key}={before}{comma}{name}" for name in names]
 
 
+def _list_names(group: str) -> list[str]:
+    """The choices of a group, and the names that entry points of installed packages have."""
+    return [*dict.fromkeys([*catalogue.choices(group), *plugin_sources.list_installed(group)])]
+
+
 def _account_words(prefix: str) -> list[str]:
     key, equals, typed = prefix.partition("=")
     if equals and key in ("mechanism", "constraint"):
-        return _offer_values(key, typed, catalogue.choices(key))
+        return _offer_values(key, typed, _list_names(key))
     return [f"{key}=" for key in catalogue.ACCOUNT_KEYS]
 
 
 def _audit_words(prefix: str) -> list[str]:
     key, equals, typed = prefix.partition("=")
     if equals and key == "mechanism":
-        return _offer_values(key, typed, ("all", *catalogue.choices(key)))
+        return _offer_values(key, typed, ("all", *_list_names(key)))
     if equals and key == "format":
         return ["format=table", "format=json"]
     keys = ("mechanism", "epsilon", "delta", "seed", "format", "out")
@@ -82,7 +87,7 @@ def _audit_words(prefix: str) -> list[str]:
 def _run_words(typed: list[str], prefix: str) -> list[str]:
     group, equals, typed_values = prefix.partition("=")
     if equals and group in catalogue.GROUPS:
-        return _offer_values(group, typed_values, catalogue.choices(group))
+        return _offer_values(group, typed_values, _list_names(group))
     words = _words_of_keys(settings_in(typed))
     if equals:
         return [f"{group}={word}" for word in words.get(group, ())]

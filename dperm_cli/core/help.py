@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 
-from dperm_cli.core import catalogue, checks
+from dperm_cli.core import catalogue, checks, plugin_sources
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 
 _PAGE_WIDTH = 100
 _SETTING_WIDTH = 38
+_OUTSIDE = ("event", "bound")  # kinds that have no choices, and are shown for plug-ins alone
+_LISTED = (*catalogue.LISTED_GROUPS, *_OUTSIDE)
 _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "help_pages")
 
 
@@ -21,13 +24,18 @@ def help_page(verb: str) -> str:
     if verb == "run":
         return page.replace("{keys}", "\n".join(_list_keys()))
     if verb == "account":
-        return page.replace("{mechanisms}", ", ".join(catalogue.choices("mechanism")))
+        return page.replace("{mechanisms}", ", ".join(_list_names("mechanism")))
     return page
+
+
+def _list_names(group: str) -> tuple[str, ...]:
+    """The choices of a group, and the names that entry points of installed packages have."""
+    return tuple(dict.fromkeys([*catalogue.choices(group), *plugin_sources.list_installed(group)]))
 
 
 def _list_keys() -> list[str]:
     """The choices of each group, and the keys of a run with their defaults."""
-    lines = [f"  {group:<11}{' '.join(catalogue.choices(group))}" for group in catalogue.GROUPS]
+    lines = [f"  {group:<11}{' '.join(_list_names(group))}" for group in catalogue.GROUPS]
     lines += ["", "keys and their defaults"]
     lines += _settings(catalogue.top_level(), "  ")
     for group, name in catalogue.defaults().items():
@@ -43,16 +51,33 @@ def list_text(arguments: list[str]) -> str:
     groups, folder = words.operands, words.options.get("--config-dir")
     if folder is not None and not os.path.isdir(folder):
         raise InputError("--config-dir", folder, "must be an existing folder")
+    plugin_sources.add_installed(lambda line: print(f"dperm: {line}", file=sys.stderr))
+    if len(groups) == 2 and groups[0] in catalogue.GROUPS and groups[1] not in _LISTED:
+        checks.choice(groups[0], groups[1], catalogue.choices(groups[0], folder))
+        return _list_group(groups[0], folder, keys=True, only=groups[1])
     for word in groups:
-        checks.choice("group", word, catalogue.LISTED_GROUPS)
-    shown = groups or catalogue.LISTED_GROUPS
-    return "\n\n".join(_list_group(group, folder, keys=bool(groups)) for group in shown)
+        checks.choice("group", word, _LISTED)
+    every = [*catalogue.LISTED_GROUPS, *filter(plugin_sources.classes, _OUTSIDE)]
+    parts = [_list_group(group, folder, keys=bool(groups)) for group in groups or every]
+    return "\n\n".join(parts if groups else [*parts, *_list_sources()])
 
 
-def _list_group(group: str, folder: str | None, keys: bool) -> str:
+def _list_sources() -> list[str]:
+    """Where the plug-ins from outside come from, where there are any."""
+    lines = ["plug-ins from outside, whose guarantees rest on their own proofs"]
+    for source in plugin_sources.list_sources():
+        offered = ", ".join(f"{kind} {name}" for kind, name in source.names)
+        lines += _wrap_text(offered, f"  {source.describe()}: ")
+    return ["\n".join(lines)] if lines[1:] else []
+
+
+def _list_group(group: str, folder: str | None, keys: bool, only: str | None = None) -> str:
     # an experiment is a verb's operand and a file of its own form: its keys are not settings
     keys = keys and group in catalogue.GROUPS
+    if group in _OUTSIDE:
+        return "\n".join([f"{group}=", *(f"  {name}" for name in plugin_sources.classes(group))])
     found = catalogue.choices(group, folder)
+    found = found if only is None else {only: found[only]}
     width = max((len(name) for name in found), default=0) + 2
     lines = [f"{group}="]
     for choice in found.values():

@@ -16,6 +16,7 @@ from dperm_cli.core.errors import InputError, UnknownKey
 FORMATS = ("table", "json")  # the output formats of a verb, the default first
 CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
 HELP = ("-h", "--help")
+PLUGIN = "--plugin"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,26 @@ class Syntax:
             return False
         # an existing folder may be named like KEY=VALUE
         return not self.operands or (bool(equals) and bool(self.keys) and not os.path.exists(word))
+
+
+def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands behind ``--plugin``, as often as it is typed, and the other words.
+
+    Raises:
+        InputError: Nothing stands behind one.
+    """
+    found, rest = [], []
+    left = iter(words)
+    for word in left:
+        option, equals, value = word.partition("=")
+        if option != PLUGIN:
+            rest.append(word)
+            continue
+        value = value if equals else next(left, "")
+        if not value:
+            raise InputError(PLUGIN, "", "needs a file ending in .py, or an installed package")
+        found.append(value)
+    return found, rest
 
 
 def settings_in(words: Iterable[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import os
 from functools import cache
 from typing import Any, ClassVar
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plugin_sources
 
 ROOMS = {
     "dataset": "datasets",
@@ -38,14 +38,17 @@ class Plugin:
 
     Attributes:
         group: The room's name in configurations, such as ``mechanism``; set by a base class.
+        plugin_kind: The same name, by which ``plugin_sources`` knows plug-ins from outside.
         name: The plug-in's name; empty for classes that are no plug-ins.
     """
 
     group: ClassVar[str]
+    plugin_kind: ClassVar[str] = ""
     name: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.plugin_kind = cls.group
         stem = cls.__module__.rpartition(".")[2]
         own = find_modules(cls.group).get(stem) == cls.__module__
         if own and cls.__name__ == class_name(stem):
@@ -53,8 +56,15 @@ class Plugin:
 
 
 def names(room: str) -> tuple[str, ...]:
-    """The plug-in names of a room, without importing any of them."""
-    return tuple(sorted(find_modules(room)))
+    """The names of a room's plug-ins, and of those from outside that were added; none is
+    imported.
+    """
+    return tuple(sorted({*find_modules(room), *plugin_sources.classes(room)}))
+
+
+def list_shipped(room: str) -> tuple[str, ...]:
+    """The names of a room's own plug-ins, without importing any of them; () for another kind."""
+    return tuple(sorted(find_modules(room))) if room in ROOMS else ()
 
 
 @cache
@@ -72,13 +82,40 @@ def find_modules(room: str) -> dict[str, str]:
 
 
 def load(room: str, name: str) -> type[Any]:
-    """The class of a room's plug-in.
+    """The class of a room's plug-in, or of one from outside (``plugin_sources``).
 
     Raises:
         InputError: there is no plug-in of this name; the message suggests the nearest one.
     """
-    checks.choice(room, name, names(room))
-    return getattr(importlib.import_module(find_modules(room)[name]), class_name(name))
+    module = find_modules(room).get(name) if isinstance(name, str) else None
+    if module is not None:
+        return getattr(importlib.import_module(module), class_name(name))
+    found = plugin_sources.find(room, name) if isinstance(name, str) else None
+    if found is None:
+        checks.choice(room, name, names(room))
+    return found
+
+
+def find_class(room: str, word: str) -> type[Any]:
+    """The shipped class of this name (``Logistic``): what the room's package offers.
+
+    Raises:
+        AttributeError: There is none.
+    """
+    for name in list_shipped(room):
+        if class_name(name) == word:
+            return load(room, name)
+    raise AttributeError(f"module 'dperm_cli.{ROOMS[room]}' has no attribute {word!r}")
+
+
+def list_classes(room: str) -> list[str]:
+    """The names of a room's shipped classes; none is imported."""
+    return [class_name(name) for name in list_shipped(room)]
+
+
+def look_up(room: str, name: str) -> bool:
+    """Whether a room has a plug-in of this name, or an installed package has one."""
+    return name in find_modules(room) or plugin_sources.find(room, name) is not None
 
 
 def list_protective() -> tuple[str, ...]:
@@ -87,18 +124,26 @@ def list_protective() -> tuple[str, ...]:
     return tuple(name for name in found if load("mechanism", name).guarantees != ("none",))
 
 
-@cache
 def list_offering(room: str, capability: str) -> tuple[str, ...]:
     """The names of a room's plug-ins whose class has a value other than None for ``capability``."""
-    return tuple(name for name in names(room) if getattr(load(room, name), capability) is not None)
+    added = plugin_sources.classes(room)
+    found = [name for name in added if getattr(added[name], capability) is not None]
+    return tuple(sorted([*_list_shipped_offering(room, capability), *found]))
+
+
+@cache
+def _list_shipped_offering(room: str, capability: str) -> tuple[str, ...]:
+    shipped = list_shipped(room)
+    return tuple(name for name in shipped if getattr(load(room, name), capability) is not None)
 
 
 @cache
 def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
-    """The losses or sets that audits try, in the order of ``audit_place``, with places <=
+    """The shipped losses or sets that audits try, in the order of ``audit_place``, with places <=
     ``last``.
     """
-    places = {name: load(room, name).audit_place for name in list_offering(room, "audit_place")}
+    tried = _list_shipped_offering(room, "audit_place")
+    places = {name: load(room, name).audit_place for name in tried}
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
 
 

@@ -50,6 +50,7 @@ class DataSet(registry.Plugin, CheckedFields):
 
     Attributes:
         task: ``binary``, ``regression``, ``multiclass`` or ``location``.
+        where: the records come from: ``generated``, ``embedded``, ``registered`` or a ``file``.
         default_loss: what ``loss=auto`` means: that of the task, unless the data set names one.
         raw: ``raw(data_dir)``, the records before any preparation, of a published set.
         classes: which of the classes are told apart, where there is a choice.
@@ -73,6 +74,7 @@ class DataSet(registry.Plugin, CheckedFields):
     group: ClassVar[str] = "dataset"
     later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     task: Any = ""
+    where: Any = "generated"
     rows: Any = "clip"
     norm: Any = 2
     scaling: Any = "none"
@@ -103,5 +105,5 @@ class DataSet(registry.Plugin, CheckedFields):
 
     @property
     def default_loss(self) -> str:
-        losses = registry.names("loss")
+        losses = registry.list_shipped("loss")  # a plug-in from outside is no default
         return next(one for one in losses if self.task in registry.load("loss", one).default_of)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, CheckedFields, Choices, Help, Positive, Range
-from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
@@ -145,6 +145,7 @@ class Mechanism(CheckedFields, ABC):
     """
 
     group: ClassVar[str] = "mechanism"
+    plugin_kind: ClassVar[str] = "mechanism"
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()
@@ -169,9 +170,12 @@ class Mechanism(CheckedFields, ABC):
     def release(self, view: Any, plan: Plan, gate: Gate) -> Release:
         """Draw ``gate.trials`` outputs."""
 
-    @abstractmethod
     def adversary(self, budget: Budget) -> Adversary:
-        """The pair of data sets and the statistic by which ``dperm audit`` attacks it."""
+        """The pair of data sets and the statistic by which ``dperm audit`` attacks it.
+
+        Here opposite linear losses on a line, told apart by the released number alone.
+        """
+        return Adversary(*linear_pair(budget.relation), self)
 
     def check(self, spec: Any, budget: Budget) -> None:
         """Raise ``Unsupported`` where there is no plan for the problem or the budget."""

@@ -157,7 +157,7 @@ def _write_files(
     with files.keep_fault(ledger.LEDGER), hold_ledger_lock(store.out):
         stated = state_ledger()
         kept_ledger.write(store, stated)
-        files.written += [] if stated.faults else [ledger.LEDGER]
+        files.written += [ledger.LEDGER] if stated.found and not stated.faults else []
     stated = stated or state_ledger()  # where nobody may write, nobody has to be waited for
     found = stated.found
     notes = _list_gaps(store, states)

@@ -39,6 +39,9 @@ class Adding:
         epsilon = sum(row["epsilon_accounted"] * times for row, times in releases)
         return {"kind": "approx", "epsilon": epsilon, "delta": 1e-4, "accountant": "sum"}
 
+    def find_missing(self, row: Any) -> str | None:
+        return None
+
     def fault(self, row: Any) -> str | None:
         return None
 

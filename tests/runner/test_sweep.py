@@ -25,7 +25,7 @@ from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
 from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit
 from dperm_cli.runner.sweep.progress import Tally, duration
-from dperm_cli.runner.sweep.worker import Outcome, Report, Setup, Task, run_chunk
+from dperm_cli.runner.sweep.worker import Chunk, Outcome, Report, Setup, Task, run_chunk
 from dperm_cli.runner.verbs import run as app
 
 WORDS = [
@@ -199,9 +199,9 @@ def test_a_worker_of_another_version_refuses(items, tmp_path):
     item = items[0]
     shared_data.share(tmp_path / "spool" / "data", item.data)
     setup = Setup(tmp_path / "out", tmp_path / "spool", str(tmp_path), None, False, False, None)
-    good = run_chunk(setup, [Task(item.cell, item.key, "data")])
+    good = run_chunk(setup, Chunk.of([Task(item.cell, item.key, "data")]))
     assert good == Report((Outcome(item.key, "ok"),))
-    bad = run_chunk(setup, [Task(item.cell, "0" * 20, "data")])
+    bad = run_chunk(setup, Chunk.of([Task(item.cell, "0" * 20, "data")]))
     assert bad.outcomes == ()
     assert "another version" in str(bad.fault)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core import plugin_sources
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee, weakest_kind
@@ -71,7 +72,8 @@ def to_dict(event: Event) -> dict[str, Any]:
 def rebuild_event(entry: Mapping[str, Any]) -> Event:
     """The event that ``to_dict`` wrote; ValueError for anything that is not one."""
     values = {key: value for key, value in entry.items() if key != "event"}
-    kind = classes().get(str(entry.get("event")))
+    name = str(entry.get("event"))
+    kind = classes().get(name) or plugin_sources.find("event", name)
     if kind is None:
         raise ValueError(f"{entry.get('event')!r} is no privacy event")
     try:

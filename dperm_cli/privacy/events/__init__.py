@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dperm_cli.core import plugin_sources
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.budget import weakest_kind
 from dperm_cli.privacy.events.base import RELATIONS, Event, NoiseEvent, PrivacyLoss
@@ -50,7 +51,12 @@ def kind(events: Sequence[Event]) -> str:
 
 
 def classes() -> dict[str, type[Event]]:
-    """Every kind of event by its name, as records spell it."""
+    """Every kind of event by its name, as records spell it, with those from outside."""
+    return plugin_sources.classes("event") | list_shipped()
+
+
+def list_shipped() -> dict[str, type[Event]]:
+    """The package's own kinds of events by name."""
     found: dict[str, type[Event]] = {}
     waiting: list[type[Event]] = [Event]
     while waiting:

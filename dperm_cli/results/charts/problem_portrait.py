@@ -49,13 +49,18 @@ def format_problem(found: Facts) -> str:
 
 
 def draw_figure(found: Facts) -> dict[str, bytes]:
+    """The figure of ``make_figure`` as bytes by format."""
+    return draw_files(make_figure(found))
+
+
+def make_figure(found: Facts) -> Figure:
     """Two panels: losses of the records, and what bounds and floor leave to each epsilon."""
     title = (
         f"{found['dataset']}, {found['loss']}{_kernel(found)}, {found['constraint']}: "
         f"n = {found['n']}, p = {found['p']}"
     )
     panels = (_plot_losses(found["losses"]), _plot_outlook(found))
-    return draw_files(Figure(panels, title, shared_legend=True))
+    return Figure(panels, title, shared_legend=True)
 
 
 def _kernel(found: Facts) -> str:

@@ -71,6 +71,11 @@ def state(
         others: folders that were merged into this one: what only their ledgers know is kept too.
     """
     rows, earlier = store.read_all(cells), release_log.list_unrecorded(store)
+    missing = dict.fromkeys(
+        filter(None, (accountant.find_missing(row) for row in (*rows, *(e.row for e in earlier))))
+    )
+    if missing:
+        return LedgerState(None, notes=tuple(f"{LEDGER} stays as it is: {m}" for m in missing))
     wrong = ledger.record_faults([*rows, *(item.row for item in earlier)], accountant)
     if wrong:
         return LedgerState(None, tuple(wrong))
@@ -254,6 +259,7 @@ def _restore_release(entry: Mapping[str, Any], accountant: Accountant) -> Ledger
         "settings": None if entry["settings"] is None else json.dumps(entry["settings"]),
         "events": canonical_json(events),
         "noise": entry["noise"],
+        "plugins": entry.get("plugins"),
         "release": entry.get("release"),
     }
     for column, value in facts.items():

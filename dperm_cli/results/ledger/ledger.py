@@ -99,6 +99,10 @@ class Accountant(Protocol):
         """Why the row's claim does not follow from its own events, or None."""
         ...
 
+    def find_missing(self, row: Row) -> str | None:
+        """Which plug-in from outside the row's events need that is not at hand, or None."""
+        ...
+
 
 @dataclass(frozen=True)
 class LedgerRelease:
@@ -244,6 +248,7 @@ def _release(item: LedgerRelease, accountant: Accountant) -> dict[str, Any]:
         "seed": row["seed"],
         "version": row["version"],
         "not_covered": _list_uncovered(row),
+        **({"plugins": row["plugins"]} if row.get("plugins") else {}),
         **named,
         **({} if item.recorded else {"record": False}),
     }

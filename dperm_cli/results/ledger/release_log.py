@@ -81,6 +81,8 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
 def make_entry(cell: str, rows: Sequence[Row]) -> Entry:
     """The entry of full rows that are, or will be, a cell's record."""
     facts = {name: rows[0][name] for name in _LOGGED_COLUMNS}
+    if facts["plugins"] is None:
+        del facts["plugins"]
     return Entry(cell, content_digest(rows), len(rows), facts)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dperm_cli.core import plugin_words
 from dperm_cli.results.records.row_facts import Row, format_constraint, number, read_map
 
 SESSION = "session"  # among a record's settings: queries were answered, and no point released
@@ -23,7 +24,7 @@ INFORMATION = (
 PUBLIC = (
     "p", "loss", "constraint", "constraint_radius", "dataset", "mechanism", "relation", "guarantee",
     "epsilon", "delta", "epsilon_accounted", "delta_accounted", "information",
-    "information_accounted", "population_source",
+    "information_accounted", "population_source", "plugins",
 )  # fmt: skip
 _POINTS = re.compile(r"(?:^|; )kernel [a-z0-9_]+: (landmarks|exact)\b")
 
@@ -84,8 +85,15 @@ def format_statement(facts: Mapping[str, Any], trials: int) -> str:
 
 
 def _with_inputs(facts: Mapping[str, Any], found: str) -> str:
+    outside = describe_plugins(facts.get("plugins"))
     inputs = facts["published_inputs"]
-    return found if inputs is None else f"{found} {inputs}"
+    return " ".join(filter(None, (found, inputs, outside)))
+
+
+def describe_plugins(text: str | None) -> str | None:
+    """Which plug-ins from outside the package a release hangs on, as a sentence."""
+    found = plugin_words.summarise_uses(plugin_words.read_uses(text))
+    return None if found is None else f"Plug-ins from outside dperm: {found}."
 
 
 def _count_of(facts: Mapping[str, Any]) -> str:

@@ -52,8 +52,8 @@ BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 STABLE_COLUMNS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
 DIAGNOSTICS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role == "diagnostic")
 # Columns that are neither in a file nor in its digest where they are null, so that the records of
-# seeded runs keep their bytes.
-OPTIONAL: tuple[str, ...] = ("release",)
+# seeded runs, and of shipped plug-ins, keep their bytes.
+OPTIONAL: tuple[str, ...] = ("release", "plugins")
 # Of the kinds that hold one plain value: the types that are taken, and the type of the value.
 _PLAIN: dict[str, tuple[Any, type]] = {
     "text": (str, str),

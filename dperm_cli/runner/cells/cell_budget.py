@@ -70,6 +70,8 @@ def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -
         if range_delta(plan.events, budget.relation, spec.p) <= held:
             event = Approx(0.0, held, relation=budget.relation)
             return replace(plan, events=(*plan.events, event), reserve=held)
+    if plan.guarantee.kind != "none" and not plan.guarantee.within(budget):
+        return plan  # its own scale is too small: ``check`` refuses it
     raise Unsupported(
         f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
         f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from dperm_cli import __version__
+from dperm_cli.core import plugin_words
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy.accounting import generator_range, ledger_totals
 from dperm_cli.privacy.budget import KINDS, Budget, Guarantee, weakest_kind
@@ -100,6 +101,10 @@ class Accounting:
         if claimed.within(budget):
             return None
         return f"claims {claimed}, which is not within its budget {budget}"
+
+    def find_missing(self, row: Row) -> str | None:
+        """What the row's events cannot be rebuilt without, in words, or None."""
+        return plugin_words.list_missing(row.get("plugins"), ("event",))
 
     def _recompute(self, row: Row) -> Guarantee:
         key = tuple(row[name] for name in ("events", "guarantee", "delta_accounted", "relation"))

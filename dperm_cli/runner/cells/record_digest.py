@@ -95,7 +95,7 @@ def is_of_today(code: CodeIdentity | None) -> bool:
 
 def list_modules(*parts: Any) -> frozenset[str]:
     """The modules that define functions, classes, and objects with what their fields hold."""
-    return frozenset(home for part in parts for home in _list_homes(part))
+    return frozenset(made.__module__ for part in parts for made in list_classes(part))
 
 
 def find_code(modules: Iterable[str], tree: SourceTree | None = None) -> Code:
@@ -138,13 +138,14 @@ def _open_package() -> SourceTree:
     return SourceTree(Path(dperm_cli.__file__).parent, memo)
 
 
-def _list_homes(part: Any) -> Iterator[str]:
+def list_classes(part: Any) -> Iterator[Any]:
+    """A function or class itself; the class of an object, and of what its fields hold."""
     if inspect.isfunction(part) or inspect.isclass(part):
-        yield part.__module__
+        yield part
     elif dataclasses.is_dataclass(part):
-        yield type(part).__module__
+        yield type(part)
         for field in dataclasses.fields(part):
             value = getattr(part, field.name)
             values = tuple(value.values()) if isinstance(value, Mapping) else value
             for one in values if isinstance(values, list | tuple) else (values,):
-                yield from _list_homes(one)
+                yield from list_classes(one)

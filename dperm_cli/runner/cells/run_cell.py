@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.core.plugin_sources import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
@@ -30,7 +32,7 @@ from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.record_format import CodeIdentity
-from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache
+from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache, plugin_columns
 from dperm_cli.runner.cells.cell_budget import (
     check,
     delta_of,
@@ -59,7 +61,7 @@ class Prepared:
     ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
     noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
     kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem. ``code`` is
-    what makes the record, as the record keeps it.
+    what makes the record, as the record keeps it; ``plugins`` are those from outside, in words.
     """
 
     cell: cell_schema.Cell
@@ -69,6 +71,7 @@ class Prepared:
     data: Data
     code: CodeIdentity
     kernel: KernelProblem | None = None
+    plugins: str | None = None
 
     @cached_property
     def padded_problem(self) -> Problem:
@@ -126,7 +129,8 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         read = [problem.data.fingerprint, "" if own is None else own.points_name]
     plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
     makers = Prepared, optimum_cache.make_solver, *plugins
-    key = name_record([cell.config, data.identity, *read], *makers)
+    outside = plugin_columns.list_digests(*plugins)
+    key = name_record([cell.config, data.identity, *read, *outside], *makers)
     if cell.population is not None:
         if data.task == "location":
             allowed = "cannot be declared for location data: a record of zeros is not nothing there"
@@ -136,7 +140,8 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
             raise InputError("privacy.population", cell.population, allowed)
     named = data.identity if _uses_record_names(cell) else data.fingerprint
     name = hash_facts([cell.identity(), named, *read])
-    return Prepared(cell, problem, key, name, data, identify_code(*makers), own)
+    described = plugin_columns.describe_parts(*plugins)
+    return Prepared(cell, problem, key, name, data, identify_code(*makers), own, described)
 
 
 def _uses_record_names(cell: cell_schema.Cell) -> bool:
@@ -152,6 +157,13 @@ def run(
     prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of one cell: one per trial, or one that says why there are none."""
+    with quiet_stdout() if prepared.plugins else contextlib.nullcontext():
+        return _run(prepared, optimum_of, debug)
+
+
+def _run(
+    prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool
+) -> list[dict[str, Any]]:
     common = make_common_columns(prepared)
     try:
         budget, kind = find_budget(prepared)
@@ -163,7 +175,7 @@ def run(
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
         return [common | {"status": "failed", "reason": str(error)}]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if debug:
             raise
         return [common | {"status": "failed", "reason": describe_error(error)[:500]}]
@@ -228,6 +240,7 @@ def _release(
                 noise_scale=plan.noise_scale, steps=plan.steps, settings=plan.settings,
             )
         )  # fmt: skip
+    common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
     rows = _trials(cell, problem, optimum, theta, common, released.info.get("settings", {}))
@@ -384,5 +397,6 @@ def make_common_columns(prepared: Prepared) -> dict[str, Any]:
         "arithmetic": "float64" if cell.noise == "research" else None,
         "overrides": cell.config,
         "data_fingerprint": data.fingerprint,
+        "plugins": prepared.plugins,
         "version": __version__,
     }

@@ -13,9 +13,11 @@ from dperm_cli.core import registry
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.files import open_atomically
+from dperm_cli.core.public_names import find_module
 from dperm_cli.runner.cells import source_file
 from dperm_cli.runner.cells.source_file import Source, read_source
 
+_DOORS = ("dperm_cli", "dperm_cli.api")
 _MOST_REMEMBERED = 4000  # source files
 
 
@@ -85,7 +87,7 @@ class SourceTree:
 
     def _list_needed(self, name: str, source: Source) -> Iterator[str]:
         for wanted in (name.rpartition(".")[0], *source.imports):
-            module = wanted  # or something in it
+            module = _follow_public(wanted)  # or something in it
             while module and module not in self._files:
                 module = module.rpartition(".")[0]
             if module:
@@ -108,6 +110,12 @@ class SourceTree:
             open_atomically(self._memo, sync=False, private=True) as file,
         ):
             file.write(text.encode())
+
+
+def _follow_public(name: str) -> str:
+    """The module that ``dperm_cli.api.Mechanism`` is taken from; other names as they are."""
+    door, _, word = name.rpartition(".")
+    return find_module(word) or name if door in _DOORS else name
 
 
 def _name_module(path: Path, root: Path) -> str:

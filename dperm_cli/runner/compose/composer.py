@@ -3,11 +3,12 @@
 The groups do not know of one another, so that a combination of choices is put together from these.
 
 Hydra reads the shipped files only. A choice from the user's own folder is read by ``user_yaml`` and
-put in place of the group's default.
+put in place of the group's default, and so are the declared defaults of a plug-in from outside.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -19,7 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
@@ -45,25 +46,32 @@ class Composer:
                 raise unknown_choice(group, name, list(catalogue.choices(group)))
         key = tuple(sorted(chosen.items()))
         if key not in self._cache:
-            own = {group: name for group, name in chosen.items() if self._is_own(group, name)}
+            own = {group: name for group, name in chosen.items() if not self._ships(group, name)}
             shipped_ = {group: name for group, name in chosen.items() if group not in own}
             read = {group: self._read(group, name) for group, name in own.items()}
             self._cache[key] = _combine_sections(shipped_) | read
         return self._cache[key]
 
-    def _is_own(self, group: str, name: str) -> bool:
-        """Whether the user's folder, and not a shipped file, has this name."""
-        known, own = catalogue.choices(group), self._names(group)
-        if name in known and name in own:
+    def _ships(self, group: str, name: str) -> bool:
+        """Whether a shipped file has this name, and not the user's folder or a plug-in."""
+        shipped, own = catalogue.list_shipped(group), self._names(group)
+        if name in shipped and name in own:
             raise InputError(group, name, "is a shipped name; give the file another one")
-        if name not in known and name not in own:
-            raise unknown_choice(group, name, [*known, *own])
-        return name in own
+        if name in shipped:
+            return True
+        if name in own and name in plugin_sources.classes(group):
+            raise InputError(group, name, "is a plug-in's name; give the file another one")
+        if name not in own and plugin_sources.find(group, name) is None:
+            raise unknown_choice(group, name, [*catalogue.choices(group), *own])
+        return False
 
     def _names(self, group: str) -> list[str]:
         return [] if self._own is None else self._own.names(group)
 
     def _read(self, group: str, name: str) -> dict[str, Any]:
+        if name not in self._names(group):
+            made = plugin_sources.find(group, name)
+            return {"name": name, **copy.deepcopy(catalogue.outside_defaults(made))}
         assert self._own is not None
         return self._own.load(group, name)
 
@@ -77,13 +85,16 @@ def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
 
 @cache
 def _compose(root: str, *overrides: str) -> dict[str, Any]:
-    GlobalHydra.instance().clear()
+    hydra = GlobalHydra.instance()
+    before, hydra.hydra = hydra.hydra, None  # a notebook may have a Hydra of its own
     try:
         with initialize_config_dir(root, version_base="1.3"):
             config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
     except (HydraException, OmegaConfBaseException) as error:
         detail = " ".join(str(error).split())[:200]
         raise InputError("configuration", " ".join(overrides), detail) from None
+    finally:
+        hydra.hydra = before
     assert isinstance(config, dict)
     user_yaml.refuse_programs(config, "")
     return {str(key): value for key, value in config.items()}
@@ -97,6 +108,8 @@ def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
         return InputError(group, name, allowed)
     guess = nearest(str(name), known)
     names = ", ".join(known)
+    if group in plugin_sources.KINDS:
+        names += f"; {plugin_sources.HINT}"
     shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
     return InputError(group, name, shorter, known)
 

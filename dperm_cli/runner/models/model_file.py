@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core import npy_files, registry
+from dperm_cli.core import npy_files, plugin_words, registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import first_words
+from dperm_cli.core.plugin_words import PluginUse
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.runner.models.input_schema import NORMS, ROWS, SCALINGS, TASKS, InputSchema
@@ -148,7 +149,10 @@ def _parse_facts(content: np.ndarray) -> dict[str, Any]:
 
 
 def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Publishable:
-    _exact("", facts, {"format", *list_fields(Publishable)} - {"theta"})
+    optional = {"plugins"} - set(facts)
+    _exact("", facts, {"format", *list_fields(Publishable)} - {"theta"} - optional)
+    plugins = None if optional else _plugins(facts["plugins"])
+    uses = plugin_words.read_uses(plugins)
     if facts["format"] != FORMAT:
         raise ValueError("its format is another one")
     schema = _schema(facts["schema"])
@@ -164,27 +168,46 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
     if not _VERSION.fullmatch(version):
         raise ValueError("version is none")
     return Publishable(
-        mechanism=_one_of("mechanism", facts["mechanism"], registry.names("mechanism")),
+        mechanism=_one_of("mechanism", facts["mechanism"], _names("mechanism", uses)),
         events=tuple(ledger_totals.rebuild_event(event) for event in events),
         relation=_text("relation", facts["relation"]),
         delta=_number("delta", facts["delta"], 0.0, 1.0),
         steps=_whole("steps", facts["steps"], low=0),
         noise=_text("noise", facts["noise"]),
         arithmetic=_text("arithmetic", facts["arithmetic"]),
-        facts=_facts(facts["facts"]),
+        facts=_facts(facts["facts"], uses),
         schema=schema,
         features=features,
         theta=arrays["theta"],
         version=version,
+        plugins=plugins,
     )
 
 
-def _facts(given: Any) -> ReleaseFacts:
+def _plugins(given: Any) -> str:
+    """The words on plug-ins from outside, as they are written; ValueError for any others."""
+    if not isinstance(given, str) or len(given) > 10_000:
+        raise ValueError("plugins must be a text")
+    uses = plugin_words.read_uses(given)
+    if not uses or plugin_words.format_uses(uses) != given:
+        raise ValueError("plugins is no list of plug-ins")
+    missing = plugin_words.list_missing(given, ("event", "kernel"))
+    if missing:
+        raise ValueError(missing)
+    return given
+
+
+def _names(room: str, uses: Iterable[PluginUse]) -> tuple[str, ...]:
+    """The names that a fact may have: those known here, and those of the file's own plug-ins."""
+    return (*registry.names(room), *(use.name for use in uses if use.kind == room))
+
+
+def _facts(given: Any, uses: Iterable[PluginUse]) -> ReleaseFacts:
     _exact("facts", given, list_fields(ReleaseFacts))
     size = given["constraint_size"]
     return ReleaseFacts(
-        loss=_one_of("facts.loss", given["loss"], registry.names("loss")),
-        constraint=_one_of("facts.constraint", given["constraint"], registry.names("constraint")),
+        loss=_one_of("facts.loss", given["loss"], _names("loss", uses)),
+        constraint=_one_of("facts.constraint", given["constraint"], _names("constraint", uses)),
         constraint_size=None if size is None else _number("facts.constraint_size", size, 0.0),
         ridge=_number("facts.ridge", given["ridge"], 0.0),
         lasso=_number("facts.lasso", given["lasso"], 0.0),

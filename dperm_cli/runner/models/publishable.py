@@ -144,6 +144,7 @@ class Publishable:
         schema: what raw rows look like and what they go through.
         features: the map of a model with a kernel, or None.
         theta: the released point [p]; None for a session, which releases answers.
+        plugins: the plug-ins from outside that the guarantee rests on, in words.
     """
 
     version: str
@@ -158,6 +159,7 @@ class Publishable:
     schema: InputSchema
     features: FeatureMap | None
     theta: np.ndarray | None
+    plugins: str | None = None
 
     @classmethod
     def of(
@@ -172,6 +174,7 @@ class Publishable:
         arithmetic: str,
         population: int | None,
         features: FeatureMap | None = None,
+        plugins: str | None = None,
     ) -> Publishable:
         """What may leave of a release.
 
@@ -185,6 +188,7 @@ class Publishable:
             arithmetic: what values and noise are made of.
             population: the declared n, which add_remove needs; None under replace_one.
             features: the public map of a model with a kernel.
+            plugins: the plug-ins from outside that made it, in words.
 
         Raises:
             PrivacyError: the release has no guarantee, or its n is not public.
@@ -209,7 +213,7 @@ class Publishable:
         return cls(
             __version__, mechanism, tuple(plan.events), relation, float(plan.guarantee.delta),
             int(plan.steps), noise, arithmetic, facts, schema, features,
-            None if theta is None else np.asarray(theta, dtype=float),
+            None if theta is None else np.asarray(theta, dtype=float), plugins,
         )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -281,16 +285,18 @@ class Publishable:
 
     def session_words(self) -> str:
         """What a session spends, told before its first answer."""
-        inputs = self.published_inputs
+        added = (self.published_inputs, statement.describe_plugins(self.plugins))
         return (
             f"{self.mechanism}: this session is {self.level()}, by {self.guarantee.source}; "
             f"another one spends as much again\nnoise={self.noise}: floating-point noise, not for "
-            "release" + ("" if inputs is None else f"\n{inputs}")
+            "release" + "".join(f"\n{words}" for words in added if words)
         )
 
     def plain(self) -> dict[str, Any]:
         """Everything but the arrays as JSON-able values, in one order."""
         found = {name: getattr(self, name) for name in list_fields(Publishable) if name != "theta"}
+        if self.plugins is None:
+            del found["plugins"]
         found["events"] = [ledger_totals.to_dict(event) for event in self.events]
         found["facts"] = dataclasses.asdict(self.facts)
         found["schema"] = dataclasses.asdict(self.schema)

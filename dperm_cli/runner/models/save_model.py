@@ -80,7 +80,7 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
         return Publishable.of(
             plan, row["theta"], item.spec, found, mechanism=item.cell.mechanism_name,
             noise=item.cell.noise, arithmetic=row["arithmetic"], population=item.cell.population,
-            features=features_of(item),
+            features=features_of(item), plugins=row["plugins"],
         )  # fmt: skip
     except ValueError as error:
         raise PrivacyError(f"not saved: {error}") from None

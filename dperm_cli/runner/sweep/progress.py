@@ -1,4 +1,4 @@
-"""Progress on stderr: one live line on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a live line on a terminal or in a notebook, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,6 +15,29 @@ from dperm_cli.core import progress
 QUIET_SECONDS = 10.0
 # Cells to have seen before the time left is guessed.
 _SEEN = 3
+_WIDTH = 110  # of a live line
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def show_progress(shown: bool) -> Iterator[None]:
+    """Show progress in the block, or none."""
+    token = _silent.set(not shown)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
+def tell(text: str) -> None:
+    """A line on stderr, where progress is shown."""
+    if not _silent.get():
+        print(text, file=sys.stderr, flush=True)
+
+
+def _is_notebook() -> bool:
+    """Whether stderr goes to a cell of a notebook, where a line can be rewritten as well."""
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
 class Meter:
@@ -21,7 +45,11 @@ class Meter:
 
     def __init__(self, cells: int) -> None:
         self.cells, self.done, self.name = cells, 0, ""
-        self._live = sys.stderr.isatty()
+        self._silent = _silent.get()
+        terminal = sys.stderr.isatty()
+        self._live = terminal or _is_notebook()
+        # a notebook knows no code that clears a line
+        self._wipe = "\r\x1b[K" if terminal else f"\r{' ' * (_WIDTH + 12)}\r"
         self._started = self._printed = time.monotonic()
 
     @classmethod
@@ -52,7 +80,7 @@ class Meter:
     def note(self, text: str) -> None:
         """A line that stays."""
         self.clear()
-        print(text, file=sys.stderr, flush=True)
+        tell(text)
 
     @property
     def elapsed_seconds(self) -> float:
@@ -60,10 +88,12 @@ class Meter:
 
     def _show(self, text: str, at_once: bool = False) -> None:
         now = time.monotonic()
+        if self._silent:
+            return
         if self._live:
             if at_once or now - self._printed >= 0.1:
                 self._printed = now
-                sys.stderr.write(f"\r\x1b[K{text[-110:]}  [{now - self._started:.0f} s]")
+                sys.stderr.write(f"{self._wipe}{text[-_WIDTH:]}  [{now - self._started:.0f} s]")
                 sys.stderr.flush()
         elif now - self._printed >= QUIET_SECONDS:
             self._printed = now
@@ -71,8 +101,8 @@ class Meter:
 
     def clear(self) -> None:
         """Take the live line away."""
-        if self._live:
-            sys.stderr.write("\r\x1b[K")
+        if self._live and not self._silent:
+            sys.stderr.write(self._wipe)
             sys.stderr.flush()
 
 

@@ -20,6 +20,7 @@ from dperm_cli.runner.sweep.backends import Backend, WorkerDied
 from dperm_cli.runner.sweep.worker import (
     FINISHED,
     MOST_DEATHS,
+    Chunk,
     Outcome,
     Setup,
     Task,
@@ -77,8 +78,11 @@ class Supervisor:
         self, backend: Backend, setup: Setup, chunks: Sequence[Sequence[cells.Prepared]]
     ) -> Iterator[Outcome]:
         """The outcomes of chunks of cells as they come."""
-        tasks = [[Task(one.cell, one.key, one.data.identity) for one in chunk] for chunk in chunks]
-        for report in backend.run(partial(run_chunk, setup), tasks, setup.spool):
+        packed = [
+            Chunk.of([Task(one.cell, one.key, one.data.identity) for one in chunk])
+            for chunk in chunks
+        ]
+        for report in backend.run(partial(run_chunk, setup), packed, setup.spool):
             for outcome in report.outcomes:
                 # a worker may do a cell twice, when the first report of it was lost
                 if self._pending.pop(outcome.key, None) is not None:

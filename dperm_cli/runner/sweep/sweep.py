@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Generator, Sequence
 
+from dperm_cli.core import plugin_sources
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Options
-from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration
+from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, tell
 from dperm_cli.runner.sweep.supervisor import Supervisor
 from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Worker
 
@@ -89,6 +89,7 @@ def _run_on_backend(
             force=force,
             stop_early=options.on_error == "stop",
             parent=os.getpid() if backend.owned else None,
+            plugins=plugin_sources.list_sources(),
         )
         yield from Supervisor(backend, setup, shown.note).run(todo)
 
@@ -96,11 +97,11 @@ def _run_on_backend(
 def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
     """One line for the whole, and the cells that failed."""
     if tally.total > 1:
-        print(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}", file=sys.stderr)
+        tell(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}")
     if tally.failed_count < 2:
         return
     for outcome in tally.failures[:_LISTED]:
-        print(f"  failed: {label(by_key[outcome.key])}: {outcome.reason}", file=sys.stderr)
+        tell(f"  failed: {label(by_key[outcome.key])}: {outcome.reason}")
     if tally.failed_count > _LISTED:
         more = tally.failed_count - _LISTED
-        print(f"  and {more} more: `dperm status` lists them", file=sys.stderr)
+        tell(f"  and {more} more: `dperm status` lists them")

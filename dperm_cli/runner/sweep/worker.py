@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import threading
 import time
@@ -25,6 +26,7 @@ from dperm_cli.core.environment import TERMINAL_SIGNALS
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
+from dperm_cli.core.plugin_sources import PluginSource, use_sources
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
@@ -134,7 +136,7 @@ class Setup:
     """What all chunks of a study share.
 
     ``parent`` is the process to end with, if any. ``alone`` is True for a cell that runs by
-    itself because a worker died at it.
+    itself because a worker died at it. ``plugins`` are those from outside that cells may name.
     """
 
     out: Path
@@ -145,6 +147,7 @@ class Setup:
     stop_early: bool
     parent: int | None
     alone: bool = False
+    plugins: tuple[PluginSource, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,22 @@ class Task:
     cell: cell_schema.Cell
     key: str
     data: str
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Tasks on their way to a worker, which reads them when it has loaded the plug-ins."""
+
+    pickled: bytes
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> Chunk:
+        """The tasks, pickled."""
+        return cls(pickle.dumps(list(tasks)))
+
+    def open(self) -> list[Task]:
+        """The tasks."""
+        return pickle.loads(self.pickled)
 
 
 @dataclass(frozen=True)
@@ -169,7 +188,7 @@ _one_at_a_time = threading.Lock()
 _data: Memo[Path, Data] = Memo(8 * GIB, most=8)
 
 
-def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
+def run_chunk(setup: Setup, chunk: Chunk) -> Report:
     """Run a chunk of cells in a worker process; never raises what can be reported."""
     # threads of one worker share its BLAS, its working folder and the listeners of progress
     with _one_at_a_time, suppress_warnings():
@@ -190,13 +209,14 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
                 threadpool_limits(1),
                 use_cache(setup.cache),
                 contextlib.chdir(folder),
+                use_sources(setup.plugins),
             ):
                 if stopped():
                     return Report(())
                 attempts.watch_memory()
                 worker = Worker(setup.out, setup.force, stopped=stopped, attempts=attempts,
                                 deaths=MOST_DEATHS - 1 if setup.alone else 0)  # fmt: skip
-                for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
+                for outcome in worker.run(_prepare_task(setup, task) for task in chunk.open()):
                     outcomes.append(outcome)
                     if setup.stop_early and outcome.status == "failed":
                         break

@@ -201,11 +201,11 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
 
 
 def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
-    known = registry.names("mechanism")
     every = registry.list_protective()
     names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:
-        checks.choice("mechanism", name, ("all", *known))
+        registry.look_up("mechanism", name)
+        checks.choice("mechanism", name, ("all", *registry.names("mechanism")))
     return tuple(dict.fromkeys(names))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax
+from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file, query_rows
 from dperm_cli.runner.models.publishable import Publishable
@@ -54,6 +55,9 @@ def describe_predictions(found: Publishable, count: int) -> list[str]:
         lines.append("the model has no column names: columns were taken by position")
     if found.published_inputs is not None:
         lines.append(found.published_inputs)
+    outside = describe_plugins(found.plugins)
+    if outside is not None:
+        lines.append(outside)
     if found.noise == "research":
         lines.append("the file says noise=research: made with seeded noise, not for release")
     else:

@@ -15,8 +15,7 @@ from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import Report
-from dperm_cli.results.report import write_report as make
+from dperm_cli.results.report import Report, write_report
 from dperm_cli.runner.studies import study_folder
 
 MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
@@ -43,6 +42,26 @@ def exit_code(made: Report) -> int:
     return EXIT_FAILED if made.faults else EXIT_OK
 
 
+def make_report(
+    out: Path,
+    trust: bool = False,
+    page: bool = True,
+    figures: bool = True,
+    others: Sequence[Store] = (),
+    view: StudyView | None = None,
+) -> Report:
+    """Write all files of a study; what could not be written is in the report.
+
+    ``view`` is what the figure shows; None is what a study shows unasked.
+    ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
+    what only the ledger knows, as it does of the ``others`` that were merged into this folder.
+    """
+    from dperm_cli.runner.cells.ledger_accountant import Accounting
+
+    return write_report(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
+                        others=others, allow_unwritten=True, view=view)  # fmt: skip
+
+
 def print_study(
     out: Path,
     format_: str,
@@ -52,18 +71,19 @@ def print_study(
     others: Sequence[Store] = (),
     view: StudyView | None = None,
 ) -> Report:
-    """Write all files, print the table (or JSON rows) on stdout, and name the files on stderr.
+    """``make_report``, and all of it printed."""
+    made = make_report(out, trust, page, figures, others, view)
+    print_report(made, out, format_)
+    return made
 
-    ``view`` is what the figure shows; None is what a study shows unasked.
-    ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
-    what only the ledger knows, as it does of the ``others`` that were merged into this folder.
+
+def print_report(made: Report, out: Path, format_: str) -> None:
+    """Print the table (or JSON rows) on stdout, and name the files on stderr.
+
     Raises StorageError at the end, when all is printed, if a file could not be written.
     """
     from dperm_cli.results.records.schema import json_lines
-    from dperm_cli.runner.cells.ledger_accountant import Accounting
 
-    made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
-                others=others, allow_unwritten=True, view=view)  # fmt: skip
     if format_ == "json":
         print(json_lines(made.summary))
     else:
@@ -77,7 +97,6 @@ def print_study(
     _tell_ledger(made)
     if made.unwritten is not None:
         raise made.unwritten
-    return made
 
 
 def _tell_trials(made: Report) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, find_special
@@ -22,13 +25,14 @@ from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
-from dperm_cli.results.report import CLAIMS, FIGURES
+from dperm_cli.results.report import CLAIMS, FIGURES, Report
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.sweep import preflight
+from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import report
@@ -41,20 +45,83 @@ def run(
 
     Without ``figures`` none is drawn, which takes longer than a small study itself.
     """
-    # one BLAS thread: more would change last bits from machine to machine, and fight the loops
-    with threadpool_limits(1), suppress_warnings(), hold_memory_to(study.keys.memory):
+    with hold_machine(study):
         return _run(arguments, request, study, figures)
+
+
+@contextlib.contextmanager
+def hold_machine(study: study_plan.Study) -> Iterator[None]:
+    """What a study may take of the machine, and no warnings, while the block runs.
+
+    One BLAS thread: more would change last bits from machine to machine, and fight the loops.
+    """
+    with threadpool_limits(1), suppress_warnings(), hold_memory_to(study.keys.memory):
+        yield
 
 
 def _run(arguments: list[str], request: Request, study: study_plan.Study, figures: bool) -> int:
     if request.show:
         print(json_lines(cell.config for cell in study.cells))
         return EXIT_OK
+    out, form = Path(study.out), study.keys.format
     if request.preflight:
-        needs = preflight.list_needs(study.cells, study.keys, Path(study.out))
+        needs = preflight.list_needs(study.cells, study.keys, out)
         rows = json_lines(need.plain() for need in needs)
-        print(rows if study.keys.format == "json" else preflight.format_needs(needs))
+        print(rows if form == "json" else preflight.format_needs(needs))
         return EXIT_OK
+    done = run_study(
+        arguments, study, lambda: report.print_study(out, form, trust=True, figures=figures)
+    )
+    if done.is_unsupported:
+        fitting_mechanism.print_advice("every cell", done.find_fitting())
+    if done.tally.failed_count or done.is_unsupported or done.unsaved:
+        return EXIT_FAILED
+    return report.exit_code(done.report)
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """How a study ended.
+
+    Attributes:
+        first: the first cell with its data.
+        tally: how its cells ended.
+        report: of the files that were written.
+        unsaved: whether ``save=`` asked for a predictor, and there is none.
+    """
+
+    first: cells.Prepared
+    tally: Tally
+    report: Report
+    unsaved: bool = False
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether no cell has a guarantee."""
+        return {row["status"] for row in self.report.summary} == {"unsupported"}
+
+    def find_fitting(self) -> str | None:
+        """A mechanism that can do what no cell can."""
+        return fitting_mechanism.find_for_cell(self.first)
+
+
+def run_study(
+    arguments: Sequence[str], study: study_plan.Study, make_report: Callable[[], Report]
+) -> StudyRun:
+    """Run or look up all cells of a study; nothing is printed on stdout but by ``make_report``.
+
+    Args:
+        arguments: The words that the manifest keeps.
+        study: The cells, and where they go.
+        make_report: Writes the tables, figures and ledger of the study's folder.
+    """
+    with hold_machine(study):
+        return _run_study(arguments, study, make_report)
+
+
+def _run_study(
+    arguments: Sequence[str], study: study_plan.Study, make_report: Callable[[], Report]
+) -> StudyRun:
     to = save_model.check_path(study.keys.save)
     if to is not None:
         _check_save(study)
@@ -67,17 +134,19 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     preflight.check_loaded(todo, study.keys, out)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
-        store.write_manifest(manifest.build(keys, words, {"study": study.name}))
+        store.write_manifest(manifest.build(keys, words, {"study": study.name, **_list_plugins()}))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
-        made = report.print_study(out, study.keys.format, trust=True, figures=figures)
+        made = make_report()
         kept = described is None or (
             not tally.failed_count and _save(to, prepared[0], described, store)
         )
-        nothing = {row["status"] for row in made.summary} == {"unsupported"}
-        if nothing:
-            fitting = fitting_mechanism.find_for_cell(prepared[0])
-            fitting_mechanism.print_advice("every cell", fitting)
-        return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
+        return StudyRun(prepared[0], tally, made, not kept)
+
+
+def _list_plugins() -> dict[str, list[str]]:
+    """What of plug-ins from outside stands in the manifest; nothing where there are none."""
+    found = [f"{s.label}, sha256 {s.digest}" for s in plugin_sources.list_sources()]
+    return {"plugins": found} if found else {}
 
 
 def _check_save(study: study_plan.Study) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dperm_cli import __version__
+from dperm_cli.core import plugin_words
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
 from dperm_cli.core.files import read_bytes
 from dperm_cli.core.operands import Syntax
@@ -37,8 +38,10 @@ def verify(arguments: list[str]) -> int:
     damaged = store.verify()
     wrong = [] if damaged else contents(store)
     lost = [*release_log.list_damage(out), *release_log.find_unlogged(store)]
+    ledger = "contents, ledger and table"
     if not damaged and not wrong:
         found = rebuild_ledger(store)
+        ledger = ledger if found.found or found.faults else "contents and table"
         lost, wrong = list(found.gaps) or lost, [*found.faults, *check_table(store)]
     damaged += [f"{out}{os.sep}{gap}" for gap in lost]
     for path in damaged[:_LISTED]:
@@ -62,7 +65,7 @@ def verify(arguments: list[str]) -> int:
     more += f"; {old} with names of the old form" if old else ""
     for line in list_verdicts(store):
         print(line)
-    print(f"{len(names)} records whole, contents, ledger and table as they should be{more}")
+    print(f"{len(names)} records whole, {ledger} as they should be{more}")
     return EXIT_OK
 
 
@@ -90,6 +93,10 @@ def list_verdicts(store: Snapshot) -> Iterator[str]:
     for cell in store.cells():
         rows, footer = store.read(cell), store.footer(cell)
         if rows and footer:
+            missing = plugin_words.list_missing(rows[0].get("plugins"))
+            if missing:
+                found.setdefault(f"whole, but {missing}", []).append(rows)
+                continue
             claims = rows[0]["status"] == "ok" and rows[0]["guarantee"] != "none"
             today = RECOMPUTED if claims else WHOLE
             found[today if is_of_today(footer.code) else OLDER].append(rows)

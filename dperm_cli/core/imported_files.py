@@ -1,0 +1,105 @@
+"""Which files the code of a plug-in comes from, so that its digest covers all of it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from dperm_cli.core.errors import InputError
+
+_OWN = __name__.partition(".")[0]
+
+
+def refuse_neighbours(key: str, path: str, content: bytes) -> None:
+    """InputError where a file imports, anywhere in it, what is no library and lies in no package.
+
+    Args:
+        key: What the user typed the file behind.
+        path: The file.
+        content: Its bytes.
+    """
+    for module in sorted(set(_list_imports(ast.parse(content)))):
+        if module.startswith("."):
+            raise _refuse(key, path, module)
+        top = module.partition(".")[0]
+        if top in sys.stdlib_module_names or top == _OWN:
+            continue
+        beside = os.path.join(os.path.dirname(path), top)
+        if _is_installed(_find_origin(top)):
+            continue
+        if _find_origin(top) or os.path.isfile(f"{beside}.py") or os.path.isdir(beside):
+            raise _refuse(key, path, top)
+
+
+def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
+    """InputError where modules that a file has loaded lie in its own folder."""
+    folder = os.path.realpath(os.path.dirname(path))
+    for name in sorted(modules):
+        loaded = getattr(sys.modules.get(name), "__file__", None)
+        if not isinstance(loaded, str) or _is_installed(loaded):
+            continue
+        beside = os.path.realpath(loaded).startswith(folder + os.sep)
+        if beside and name.partition(".")[0] != _OWN:
+            raise _refuse(key, path, name)
+
+
+def hash_package(module: ModuleType) -> tuple[str, str]:
+    """The folder or file of a topmost module, and SHA-256 of all source files in it."""
+    origin = getattr(module, "__file__", None)
+    folders = list(getattr(module, "__path__", ()))
+    whole = hashlib.sha256()
+    if not folders:
+        whole.update(Path(str(origin)).read_bytes())
+        return os.path.abspath(str(origin)), whole.hexdigest()
+    for folder in folders:
+        for file in sorted(Path(folder).rglob("*.py")):
+            whole.update(file.relative_to(folder).as_posix().encode() + b"\0")
+            whole.update(file.read_bytes() + b"\0")
+    return os.path.abspath(folders[0]), whole.hexdigest()
+
+
+def _refuse(key: str, path: str, module: str) -> InputError:
+    words = f"imports {module}, which is no installed package: its digest would not cover that "
+    words += "code; put it into the one file, or make a package with entry points dperm.*"
+    return InputError(key, path, words)
+
+
+def _list_imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+@cache
+def _list_installed() -> tuple[str, ...]:
+    """The folders where packages are installed."""
+    paths = [sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")]
+    paths += [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple({os.path.realpath(path) + os.sep for path in paths if path})
+
+
+def _is_installed(origin: str) -> bool:
+    return bool(origin) and os.path.realpath(origin).startswith(_list_installed())
+
+
+def _find_origin(top: str) -> str:
+    """Where a topmost module would be imported from; empty where it is not found."""
+    try:
+        found = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return ""
+    if found is None:
+        return ""
+    places = list(found.submodule_search_locations or ())
+    return found.origin or (places[0] if places else "")
