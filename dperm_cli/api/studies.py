@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
+from dperm_cli.results.claims.experiment_tables import read_about
 from dperm_cli.results.records import study_frame
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import Report
+from dperm_cli.results.tables import study_tables
+from dperm_cli.results.tables.chosen_table import read_request
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.studies import study_folder
@@ -173,15 +176,29 @@ class Study:
 
         return plot_study(self._rows)
 
-    def table(self, style: str = "terminal") -> str:
-        """The study's table.
+    def table(
+        self,
+        columns: Any = None,
+        rows: Any = None,
+        style: str = "terminal",
+        aggregate: Any = None,
+        theme: str = "single",
+    ) -> str:
+        """The study's table, numbers as far as they are sure.
 
         Args:
-            style: ``terminal``, ``markdown``, ``latex`` or ``csv``.
+            columns: Names of columns; None for those that matter, as many as have room.
+            rows: Values by column, such as ``{"mechanism": "noisy_gd", "epsilon": [1, 10]}``; cells
+                that have others are left out.
+            style: ``terminal``, ``md``, ``latex`` or ``html``.
+            aggregate: ``seed`` joins cells that differ in seeds, folds or draws of data, which
+                is done unasked; ``none`` does not.
+            theme: Of LaTeX: ``single`` fits a column of a page, ``double`` both.
         """
-        from dperm_cli.results.tables.summary_table import format_style
-
-        return format_style(self._rows, style)
+        request = read_request(columns, rows, aggregate)
+        about = read_about(self._store.read_manifest() or {})
+        found = study_tables.choose_table(self._records, self._rows, about, request)
+        return study_tables.format_table(found, style, theme)
 
     def __repr__(self) -> str:
         counts = [f"{format_count(n, word)}" for word, n in self._count().items()]
