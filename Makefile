@@ -12,7 +12,7 @@ FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures \
+.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures gallery \
 	verdicts claims schemas $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
 	@echo '                the same for kj16, jt13 and djw12'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
+	@echo 'make gallery    every figure that dperm makes, at its width in print, with an index page'
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
 	@echo 'make schemas    conf/*/schema.json, from the declared fields of plug-ins and settings'
 	@echo 'make lint       ruff, pyright, import rules'
@@ -103,6 +104,9 @@ $(PAPERS): $(VENV)/.run
 # what has its records is looked up, what has not changed is not drawn again
 figures: $(VENV)/.run
 	$(BIN)/dperm reproduce all size=$(SIZE)
+
+gallery: $(VENV)/.run
+	$(BIN)/python -m tests.draw_gallery outputs/gallery
 
 verdicts: $(VENV)/.run
 	@failed=0; $(BIN)/dperm reproduce all size=$(SIZE) verdicts=experiments || failed=$$?; \

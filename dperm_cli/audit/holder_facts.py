@@ -33,7 +33,8 @@ COLUMNS = {
     "seconds_optimum": _TIME,
 }
 # Files that draw columns of that list; their names may be missing with nothing to draw.
-FIGURES = {name: "draws excess risks" for name in ("figure.pdf", "figure.svg", "figure.png")}
+_FIGURES = ("figure.pdf", "figure.svg", "figure.png", "figure.caption.md")
+FIGURES = {name: "draws excess risks" for name in _FIGURES}
 # Beginnings of progress labels.
 PROGRESS = {"optimum, iteration": "the run's own search for the optimum"}
 # Lines of stderr.

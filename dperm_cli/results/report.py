@@ -151,7 +151,9 @@ def _write_files(
     rows, about = summarise(records), experiment_tables.read_about(manifest)
     # before anything is written: a reader may ask for what the study lacks
     texts = study_tables.make_tables(records, rows, about, table, width)
-    figure, figure_note = _describe_figure(records, rows, about, view)
+    figure, figure_note = None, None
+    if figures:
+        figure, figure_note = _describe_figure(records, rows, about, view)
     files = _Files(store.out)
     for ending, text in (("csv", texts.csv), ("md", texts.markdown), ("tex", texts.latex)):
         files.write(f"table.{ending}", text.encode())

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from dperm_cli.results.charts import chart_model, figure_drawing
 from dperm_cli.results.charts.chart_model import Axis, Panel
 from dperm_cli.results.charts.curve_points import Point
-from dperm_cli.results.charts.experiment_figure import name_quantity, sort_curves
-from dperm_cli.results.charts.panel_drawing import draw_panel
+from dperm_cli.results.charts.experiment_figure import (
+    choose_label_looks,
+    name_quantity,
+    sort_curves,
+)
+from dperm_cli.results.charts.mechanism_looks import SHIPPED
+from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel
+from dperm_cli.results.charts.themes import THEMES
 from dperm_cli.results.claims.experiment_tables import Curve
 
 
@@ -22,59 +27,8 @@ def make_curve(label, points, look=0):
     return chart_model.Curve(label, tuple(points), look)
 
 
-@pytest.fixture
-def draw(monkeypatch):
-    """Draws a figure in the style of all figures; gives matplotlib's, laid out."""
-
-    def call(figure):
-        kept = []
-        monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, _: kept.append(drawn))
-        figure_drawing.draw_files(figure)
-        kept[0].draw_without_rendering()
-        return kept[0]
-
-    return call
-
-
 def at(x, value=0.1):
     return Point(x, value, value / 2, 2 * value, 0.0, 4, floor=0.7)
-
-
-@pytest.mark.parametrize("longest", [1, 4])
-def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest, draw):
-    curves = [
-        make_curve(f"curve {i} with a rather long label", [at(1.0), at(2.0)], i)
-        for i in range(longest)
-    ]
-    drawn = draw(chart_model.Figure((make_panel(*curves),) * 17, "many", columns=3))
-    size = np.array(drawn.get_size_inches())
-    boxes = [place.get_position() for place in drawn.axes]
-    assert len(boxes) == 17
-    for box in boxes:
-        assert np.allclose((box.width, box.height) * size, (1.9, 1.3))
-        assert 0 < box.x0 < box.x1 < 1
-        assert box.y1 < 1
-    # under each panel: the axis' name and its numbers, its legend, the title of the next
-    below = (boxes[0].y0 - boxes[3].y1) * size[1]
-    assert below >= 0.42 + 0.13 * longest + 0.245
-    assert boxes[-1].y0 * size[1] >= 0.42 + 0.13 * longest
-    assert (boxes[1].x0 - boxes[0].x1) * size[0] == pytest.approx(0.65)
-    write = drawn.canvas.get_renderer()
-    for place, lower in zip(drawn.axes, drawn.axes[3:], strict=False):
-        legend = place.get_legend().get_window_extent(write)
-        assert legend.y0 > lower._left_title.get_window_extent(write).y1
-        assert legend.y1 < place.xaxis.label.get_window_extent(write).y0
-
-
-@pytest.mark.parametrize("count", [4, 8])
-def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
-    place = Figure().add_subplot()
-    draw_panel(place, make_panel(make_curve("a", [at(2.0**i) for i in range(1, count + 1)])), 1.9)
-    words = [label.get_text() for label in place.get_xticklabels()]
-    shown = [word for word in words if word]
-    assert len(words) == count
-    assert len(shown) == (count if count == 4 else count // 2)
-    assert words[-1] == f"{2**count}"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +54,7 @@ def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
     assert panel.points == made[:2]
     assert make_panel(make_curve("a", made), scale="linear").points == made
     place = Figure().subplots()
-    draw_panel(place, panel, 2.6)
+    draw_panel(place, panel, PanelSize(2.6, 1.9, THEMES["double"]))
     assert place.get_ylim() == pytest.approx((0.05 / 1.6, 0.2 * 1.6))
 
 
@@ -112,12 +66,24 @@ def test_lines_widen_the_axis_as_far_as_the_panel_lets_them():
     assert wide.limits == pytest.approx((0.05 / 1.6, 1.6e4))
 
 
-@pytest.mark.parametrize(("length", "columns"), [(10, 2), (40, 1)])
-def test_long_labels_stand_in_one_column(length, columns, draw):
-    """Two columns of them would leave no room to the panels."""
+@pytest.mark.parametrize(("length", "columns"), [(10, 5), (30, 2), (120, 1)])
+def test_long_labels_stand_in_few_columns(length, columns):
     curves = [make_curve(f"{i}{'x' * length}", [at(1.0)], i) for i in range(5)]
-    drawn = draw(chart_model.Figure((make_panel(*curves),)))
-    assert drawn.axes[0].get_legend()._ncols == columns
+    figure = chart_model.Figure((make_panel(*curves),), shared_legend=True)
+    assert figure_drawing.draw_canvas(figure).legends[0]._ncols == columns
+
+
+def test_mechanisms_have_their_own_looks_and_settings_a_pattern():
+    groups = {"curve": ["mechanism", "p"]}
+    labels = ["noisy_gd, p 1", "noisy_gd, p 2", "noisy_sgd, p 1"]
+    found = choose_label_looks([(groups, [Curve(label, (), None, {}) for label in labels])])
+    assert found == {
+        "noisy_gd, p 1": (SHIPPED["noisy_gd"], 0),
+        "noisy_gd, p 2": (SHIPPED["noisy_gd"], 1),
+        "noisy_sgd, p 1": (SHIPPED["noisy_sgd"], 0),
+    }
+    alone = choose_label_looks([(groups, [Curve(label, (), None, {}) for label in labels[:2]])])
+    assert alone == {"noisy_gd, p 1": (0, 0), "noisy_gd, p 2": (1, 0)}
 
 
 PANEL = {"part": [], "x": "n", "y": "test_metric", "curve": [], "lines": [], "where": {}}

@@ -12,6 +12,7 @@ from dperm_cli.results.charts import (
     problem_portrait,
     study_figure,
 )
+from dperm_cli.results.charts.study_view import StudyView
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
 from tests.results import html_study, test_account, test_problem_portrait
@@ -49,9 +50,10 @@ def texts(monkeypatch):
 def test_a_study(texts, name):
     values = {"dataset": name, "loss": name, "constraint": name, "bound_upper_id": f"[{name}]"}
     rows = [row | values | {"mechanism": f"m {name}"} for row in study_rows()]
-    seen = texts(lambda: study_figure.draw_figure(summarise(normalise(row) for row in rows)))
+    view = StudyView(show=("floor", "bounds"))
+    seen = texts(lambda: study_figure.draw_figure(summarise(map(normalise, rows)), view))
     assert f"{name}, {name}" in seen
-    assert f"m {name}, tight" in seen
+    assert f"m {name}" in seen
     assert f"upper bound [{name}]" in seen
 
 
@@ -69,7 +71,7 @@ def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
         for k in range(6) for row in study_rows()[:-1]
     ]  # fmt: skip
     seen = texts(lambda: study_figure.draw_figure(summarise(normalise(row) for row in rows)))
-    assert "epsilon 0.01 0.01 0.1 0.1 1 1 10 10" in seen
+    assert "epsilon 0.1 0.1 0.2 0.2 0.5 0.5 1 1 2 2 5 5 10 10 20 20" in seen
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,4 +38,5 @@ def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
 @pytest.mark.parametrize(("kernel", "words"), [(None, "logistic, l2"), ("rbf", "kernel rbf, l2")])
 def test_the_title_names_the_kernel(kernel, words, monkeypatch):
     monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, ending: drawn)
-    assert words in problem_portrait.draw_figure(facts(1, kernel))["png"].get_suptitle()
+    drawn = problem_portrait.draw_figure(facts(1, kernel))["png"]
+    assert words in drawn.texts[0].get_text()

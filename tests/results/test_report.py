@@ -10,11 +10,11 @@ import pytest
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import FIGURES, write_report
+from dperm_cli.results.report import CAPTION, FIGURES, write_report
 from tests.results.conftest import refused, stored, study_rows, trial_rows
 from tests.results.html_study import Adding
 
-WRITTEN = ("table.csv", "table.md", "table.tex", "ledger.json", "report.html", *FIGURES)
+WRITTEN = ("table.csv", "table.md", "table.tex", "ledger.json", "report.html", CAPTION, *FIGURES)
 
 
 def test_everything_is_written_and_written_alike_again(tmp_path):

@@ -7,16 +7,17 @@ import os
 import re
 import subprocess
 import sys
-import warnings
-from itertools import pairwise
+from dataclasses import replace
 
 import pytest
 
-from dperm_cli.results.charts import figure_drawing, panel_drawing
+from dperm_cli.results.charts import panel_drawing
 from dperm_cli.results.charts.chart_model import ReferenceLine
-from dperm_cli.results.charts.study_figure import build_figure, draw_figure
+from dperm_cli.results.charts.study_figure import build_figure, draw_figure, plot_study
 from dperm_cli.results.charts.study_lines import fit_order
 from dperm_cli.results.charts.study_panels import axis_of, panels
+from dperm_cli.results.charts.study_view import StudyView
+from dperm_cli.results.charts.themes import THEMES
 from dperm_cli.results.records.row_facts import title_of
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
@@ -106,12 +107,13 @@ def test_a_risk_under_the_gap_is_drawn_at_the_gap():
 
 @pytest.mark.parametrize(("gap", "bars"), [(0.019, 0), (0.021, 1), (0.5, 1)])
 def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
-    (panel,) = panels(summed(trial_rows(risks=(2.0,), optimum_gap=gap)))
+    rows = summed(trial_rows(risks=(2.0,), optimum_gap=gap))
+    (panel,) = panels(rows)
     lines = _draw_mark(panel, panel.curves[0], panel.curves[0].points[0])
     assert len(lines) == 1 + bars
     if bars:
         assert list(lines[1].get_ydata()) == [2.0, 2.0 + gap]
-    told = " ".join(build_figure([panel]).notes)
+    told = " ".join(build_figure(rows)[0].notes)
     assert (": the bar above a marker" in told) == bool(bars)
 
 
@@ -122,12 +124,10 @@ def with_kernel(cell, name, **more):
 def test_the_title_names_the_kernel():
     rows = summed(with_kernel("a", "rbf"), with_kernel("b", "linear"), trial_rows("c"))
     found = panels(rows)
-    assert [panel.title for panel in found] == [
-        "digits, logistic, kernel rbf, l2_ball radius 1",
-        "digits, logistic, kernel linear, l2_ball radius 1",
-        "digits, logistic, l2_ball radius 1",
-    ]
+    assert [panel.title for panel in found] == ["kernel rbf", "kernel linear", ""]
     assert not any("kernel" in panel.details[0] for panel in found)
+    (alone,) = panels(summed(with_kernel("a", "rbf")))
+    assert alone.title == "digits, logistic, kernel rbf, l2_ball radius 1"
     # one panel of several kernels, of which none is everybody's
     assert "kernel" not in title_of(rows)
     assert title_of([{**rows[0], "constraint_radius": 2}, rows[0]]).endswith("kernel rbf, l2_ball")
@@ -193,22 +193,23 @@ def test_nothing_to_draw_is_a_note_and_no_figure(rows):
 def test_the_figure_says_what_it_shows(summary, monkeypatch):
     """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
     monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
-    svg = draw_figure(summary)[0]["svg"].decode()
+    every = StudyView(show=("floor", "bounds", "orders"))
+    svg = draw_figure(summary, every)[0]["svg"].decode()
     words = re.findall(r"<!-- (.*?) -->", svg)
     for text in (
-        "noisy_gd, tight", "noisy_gd, paper", "data-free floor", "5-95 % band over trials",
+        "noisy_gd", "paper's calibration", "data-free floor",
         "upper bound [BST14, Thm 2.4]", "excess risk (sum over n = 100 records)", "per record",
-        "upper order [BST14, Thm 2.4] x 0.1 (fitted)",
+        "upper order [BST14, Thm 2.4], fitted",
     ):  # fmt: skip
         assert text in words
-    assert any("over 3 trials: a simulation" in text for text in words)
+    told = " ".join(build_figure(summary, every)[0].notes)
+    assert "5-95 % band over 3 trials: a simulation" in told
+    assert "fitted constants: upper noisy_gd 0.1." in told
 
 
 @pytest.mark.parametrize("noise", ["research", "secure"])
-def test_the_caption_says_whether_trials_are_spent(noise, monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
-    svg = draw_figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
-    text = " ".join(re.findall(r"<!-- (.*?) -->", svg))
+def test_the_caption_says_whether_trials_are_spent(noise):
+    text = " ".join(build_figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0].notes)
     assert ("a simulation" in text) == (noise == "research")
     assert ("released and spent" in text) == (noise == "secure")
 
@@ -226,8 +227,8 @@ def test_more_problems_than_panels_is_said(monkeypatch):
     rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
     drawn, note = draw_figure(rows)
     assert "first 2 of 3" in note
-    assert b"set1, logistic" in drawn["svg"]
-    assert b"set2, logistic" not in drawn["svg"]
+    assert b"<!-- set1 -->" in drawn["svg"]
+    assert b"set2" not in drawn["svg"]
 
 
 def compared(epsilons=(0.5, 2.0)):
@@ -267,7 +268,7 @@ def test_mechanisms_with_different_keys_share_a_panel():
     (panel,) = panels(rows)
     assert [curve.name for curve in panel.curves] == names
     assert {curve.variant for curve in panel.curves} == {""}
-    assert panel.details == ("n = 100, p = 2, replace_one, delta = 0.0001",)
+    assert panel.details[0].endswith("n = 100, p = 2, replace_one, delta = 0.0001")
     labels = [curve.label for curve in panel.curves]
     assert labels[1] == "exponential/net, tight (delta 0)"
     assert labels[-1] == "non_private, tight (no guarantee)"
@@ -287,42 +288,18 @@ def test_a_key_that_only_some_mechanisms_have_never_splits_panels():
 
 def test_deltas_that_were_asked_for_have_a_panel_each():
     rows = summed(*(trial_rows(f"{delta}", delta=delta) for delta in (1e-4, 1e-6)))
-    assert [panel.details[0].partition("delta")[2] for panel in panels(rows)] == [
-        " = 0.0001",
-        " = 1e-6",
-    ]
+    assert [panel.title for panel in panels(rows)] == ["delta = 0.0001", "delta = 1e-6"]
 
 
-@pytest.mark.parametrize("epsilons", [(0.5, 2.0), (1.0,)], ids=["curves", "bars"])
-def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons, monkeypatch):
-    """No warning of a collapsed layout; axes above the legend, the legend above the caption."""
-    _, rows = compared(epsilons)
-    kept = []
-    monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, _: kept.append(drawn))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        figure_drawing.draw_files(build_figure(panels(rows)))
-    drawn = kept[0]
-    write = drawn.canvas.get_renderer()
-    (legend,) = drawn.legends
-    box = legend.get_window_extent(write)
-    axes = drawn.axes[0].get_tightbbox(write)
-    assert drawn.axes[0].get_window_extent(write).height > 1.5 * drawn.dpi
-    assert axes.y0 >= box.y1 - 1
-    assert box.y0 >= drawn.texts[0].get_window_extent(write).y1 - 1
-    assert box.x1 <= drawn.bbox.x1
-    texts = drawn.axes[0].get_xticklabels()
-    places = [text.get_window_extent(write) for text in texts]
-    assert all(a.x1 <= b.x0 for a, b in pairwise(places))
-
-
-def test_bars_without_room_are_numbered():
+def test_bars_without_room_have_names_in_the_legend():
     _, rows = compared((1.0,))
     (panel,) = panels(rows)
-    labels, size = panel_drawing.fit_labels(panel, 20.0)
-    assert labels[2] == "localization(noisy_gd)\ntight"
-    assert size == 7.5
-    assert panel_drawing.fit_labels(panel, 2.4) is None
+    size = panel_drawing.PanelSize(24.0, 2.6, THEMES["double"])
+    labels = panel_drawing.fit_labels(panel, size)
+    assert labels[2] == "localization(noisy_gd)"
+    assert panel_drawing.fit_labels(panel, replace(size, width=2.4)) is None
+    (legend,) = plot_study(rows).legends
+    assert [text.get_text() for text in legend.get_texts()][2] == "localization(noisy_gd)"
 
 
 def test_the_optimum_itself_does_not_stretch_the_axis():
@@ -336,7 +313,7 @@ def test_the_optimum_itself_does_not_stretch_the_axis():
 def test_the_caption_says_which_curves_are_not_private():
     free = trial_rows("a", mechanism="exponential", guarantee="none")
     for group, told in ((free, True), (trial_rows("a"), False)):
-        notes = build_figure(panels(summed(group))).notes
+        notes = build_figure(summed(group))[0].notes
         assert any("are NOT private." in note for note in notes) == told
 
 
@@ -346,7 +323,7 @@ def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
     line = ReferenceLine("bound_upper", "u", (0.5,), (3.0,))
     (panel,) = panels(summed(trial_rows("a"), trial_rows("b", epsilon=2.0)))
     place = Figure().subplots()
-    panel_drawing.draw_line(place, line, panel, 5.7)
+    panel_drawing.draw_line(place, line, panel)
     assert list(place.lines[0].get_xdata()) == [0.5]
 
 

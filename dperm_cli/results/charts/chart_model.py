@@ -24,9 +24,11 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 DASHES = ((), (4, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (8, 3), (3, 1.2, 1.2, 1.2, 1.2, 1.2))
 FILLS = ("full", "bottom", "left", "top", "right")
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
+METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "residual norm"}
 NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
 SATURATED_WORDS = "within a factor 2 of the data-free floor"
 ROOM = 1.6  # factor between what an axis shows and its ends
+DEPTH = 1e3  # factor by which bands may widen a logarithmic axis below their points
 REACH = 30.0  # factor by which bounds may widen an axis beyond its curves
 
 
@@ -173,7 +175,7 @@ class Panel:
             return min(shown) - margin, max(shown) + margin
         resolved = [curve for curve in self.curves if not is_unresolved(curve)] or self.curves
         points = [p for curve in resolved for p in self.select_points(curve)]
-        shown = [y for p in points for y in (p.height, p.high, p.shown_low)]
+        shown = [y for p in points for y in (p.height, p.high, max(p.shown_low, p.height / DEPTH))]
         shown = [y for y in (*shown, *floors) if 0 < y < math.inf] or beyond
         low, high = min(shown), max(shown)
         reach = math.inf if self.shows_all_lines else REACH
@@ -194,7 +196,7 @@ class Panel:
     def select_points(self, curve: Curve) -> list[Point]:
         """The curve's points that the scales can show."""
         linear = self.y.scale == "linear"
-        return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale == "linear")
+        return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale != "log")
                 and (linear or p.height > p.resolution)]  # fmt: skip
 
     def height_of(self, point: Point) -> float:

@@ -10,6 +10,7 @@ from dperm_cli.results.charts import chart_model
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
     LINE_STYLES,
+    METRIC_WORDS,
     SATURATED_WORDS,
     Axis,
     Figure,
@@ -38,7 +39,6 @@ _WORDS = {
     "epsilon": "nominal epsilon",
 }
 _METRICS = {"test_metric": "held-out ", "train_metric": "training "}
-_METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "residual norm"}
 _STATISTICS = {
     "mean": "mean ",
     "q05": f"{100 * BAND[0]:g} % quantile of the\n",
@@ -71,7 +71,7 @@ def build_figure(
 def panels(rows: Sequence[Row], about: Mapping[str, Any]) -> list[Panel]:
     """The panels of the plot, of rows as ``rows_of`` makes them; a label has one look in all."""
     found = [(panel, curves(rows, panel)) for panel in about["plot"]]
-    looks = _choose_looks(found)
+    looks = choose_label_looks(found)
     return [_panel(rows, panel, title(about, panel), drawn, looks) for panel, drawn in found]
 
 
@@ -80,7 +80,7 @@ def select_panels(records: Sequence[Row], about: Mapping[str, Any]) -> list[Pane
     return [panel for panel in panels(rows_of(records, about), about) if panel.points]
 
 
-def _choose_looks(
+def choose_label_looks(
     found: Sequence[tuple[Mapping[str, Any], Sequence[Curve]]],
 ) -> dict[str, tuple[int, int]]:
     """The look and the pattern of each label.
@@ -99,7 +99,7 @@ def _choose_looks(
         return {label: (i, 0) for i, label in enumerate(names)}
     looks, counts = choose_looks(sorted(known)), dict.fromkeys(known, -1)
     made = {}
-    for label, name in names.items():
+    for label, name in sorted(names.items(), key=lambda item: item[0] != item[1]):
         assert name is not None
         counts[name] += 1
         made[label] = (looks[name], counts[name])
@@ -114,7 +114,7 @@ def _panel(
     looks: Mapping[str, tuple[int, int]],
 ) -> Panel:
     statistic = _STATISTICS.get(panel.get("statistic", ""), "")
-    linear = panel.get("scale", "linear" if panel["y"] in _METRICS else "log") == "linear"
+    linear = panel.get("scale") == "linear" or panel["y"] in _METRICS
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),
@@ -152,7 +152,7 @@ def name_quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
     metrics = sorted(
         {str(r["metric"]) for r in select_rows(rows, make_selection(panel)) if r["metric"]}
     )
-    words = " or ".join(_METRIC_WORDS.get(name, name) for name in metrics)
+    words = " or ".join(METRIC_WORDS.get(name, name) for name in metrics)
     return _METRICS[panel["y"]] + (words or "metric")
 
 

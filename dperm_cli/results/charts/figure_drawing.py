@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,17 @@ from typing import Any
 from dperm_cli.core import private_folders
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels
-from dperm_cli.results.charts.text_fitting import wrap
+from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
 
 FORMATS = ("pdf", "svg", "png")
 _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
 _BETWEEN = 0.14  # between rows of panels
+_ABOVE_LEGEND = 0.05
 _MOST_LEGEND_COLUMNS = 5
+_HANDLE, _SPACING = 2.6, 1.2  # a legend's pieces of line, and space between columns, in letters
+_CLOSE = 0.03  # inches by which a panel may be wider or narrower than its words were chosen for
 _STYLE = Path(__file__).parent / "figure.mplstyle"
 _COLORS = {
     "axes.edgecolor": GREY,
@@ -104,9 +106,9 @@ def _lay_out(figure: Figure) -> Any:
         sides = [_widest(margins[column::columns]) for column in range(columns)]
         words = sum(m.left + m.right for m in sides) + side.left + _GAP * (columns - 1)
         found = (theme.width - 2 * _EDGE - words) / columns
-        if abs(found - width) < 0.005:
+        close, width = abs(found - width) < _CLOSE, max(found, 0.3)
+        if close:
             break
-        width = max(found, 0.3)
     _place_all(drawn, figure, places, margins, sides, (width, height), side)
     drawn.draw_without_rendering()
     return drawn
@@ -120,7 +122,7 @@ class _SharedLabels:
         xs, ys = ({getattr(p, axis).label for p in figure.panels} for axis in ("x", "y"))
         # legends of panels stand between the panels and a name below them all
         self.x = xs.pop() if several and len(xs) == 1 and figure.shared_legend else ""
-        self.y = ys.pop() if several and len(ys) == 1 else ""
+        self.y = " ".join(ys.pop().split()) if several and len(ys) == 1 else ""
         self.size = theme.title
         self.left = 1.5 * theme.title / 72 if self.y else 0.0
         self.below = 1.6 * theme.title / 72 if self.x else 0.0
@@ -184,10 +186,9 @@ def _place_all(
             if not figure.shared_legend:
                 room = lefts[column + 1] - lefts[column] - _GAP
                 legend, tall = _draw_legend(drawn, _list_entries([place]), room, theme)
-                legends += [(legend, lefts[column], down + row.top + height + row.bottom)] * bool(
-                    legend
-                )
-                tallest = max(tallest, tall)
+                y = down + row.top + height + row.bottom + _ABOVE_LEGEND
+                legends += [(legend, lefts[column], y)] * bool(legend)
+                tallest = max(tallest, tall + _ABOVE_LEGEND)
         down += row.top + height + row.bottom + tallest + _BETWEEN
     down -= _BETWEEN
     middle = (first + down) / 2
@@ -196,8 +197,8 @@ def _place_all(
     if figure.shared_legend:
         entries = _list_entries(places) | _make_pattern_entries(figure, theme)
         legend, tall = _draw_legend(drawn, entries, theme.width - 2 * _EDGE, theme)
-        legends += [(legend, _EDGE, down + 0.05)] * bool(legend)
-        down += tall + 0.05 * bool(legend)
+        legends += [(legend, _EDGE, down + _ABOVE_LEGEND)] * bool(legend)
+        down += tall + _ABOVE_LEGEND * bool(legend)
     total = down + _EDGE
     drawn.set_figheight(total)
     for place, x, y in spots:
@@ -264,15 +265,33 @@ def _draw_legend(
     """A legend in as many columns as fit into so many inches, and its height; None if empty."""
     if not entries:
         return None, 0.0
-    handle = 2.6
-    widest = 72 * room - (handle + 1.0) * theme.text
-    labels = ["\n".join(wrap(label, widest, theme.text)) for label in entries]
-    for columns in range(min(_MOST_LEGEND_COLUMNS, len(labels)), 0, -1):
-        style = {"ncols": columns, "handlelength": handle, "columnspacing": 1.2}
-        style |= {"loc": "upper left", "borderaxespad": 0.0}
-        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.0, 1.0), **style)
-        box = legend.get_window_extent(drawn.canvas.get_renderer())
-        if columns == 1 or box.width <= room * drawn.dpi:
-            return legend, box.height / drawn.dpi + 0.02
-        legend.remove()
-    raise AssertionError("one column always fits")
+    sample = (_HANDLE + 0.8) * theme.text  # points of a piece of line and the space behind it
+    space = _SPACING * theme.text
+    parted = [wrap(label, 72 * room - sample, theme.text) for label in entries]
+    columns = _count_legend_columns(_measure_all(parted, sample, theme), 72 * room, space)
+    if columns == 1 and len(entries) > _MOST_LEGEND_COLUMNS:
+        half = [wrap(label, (72 * room - space) / 2 - sample, theme.text) for label in entries]
+        if max(map(len, half)) <= 2:  # two columns, though some labels take two lines
+            parted, columns = half, 2
+    labels = ["\n".join(lines) for lines in parted]
+    style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}
+    style |= {"loc": "upper left", "borderaxespad": 0.0, "bbox_to_anchor": (0.0, 1.0)}
+    legend = drawn.legend(entries.values(), labels, **style)
+    return legend, legend.get_window_extent(drawn.canvas.get_renderer()).height / drawn.dpi + 0.02
+
+
+def _measure_all(parted: Sequence[Sequence[str]], more: float, theme: Theme) -> list[float]:
+    """The widths of labels in lines, each with so many points more."""
+    return [more + max(measure(line, theme.text) for line in lines) for lines in parted]
+
+
+def _count_legend_columns(wide: Sequence[float], room: float, space: float) -> int:
+    """The most columns, filled one after the other, of entries so wide that have room."""
+    for columns in range(min(_MOST_LEGEND_COLUMNS, len(wide)), 1, -1):
+        full, more = divmod(len(wide), columns)
+        counts = [full + (i < more) for i in range(columns)]
+        ends = [sum(counts[: i + 1]) for i in range(columns)]
+        widths = [max(wide[end - count : end]) for end, count in zip(ends, counts, strict=True)]
+        if sum(widths) + space * (columns - 1) <= room:
+            return columns
+    return 1

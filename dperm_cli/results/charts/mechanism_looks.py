@@ -63,9 +63,8 @@ _TABLE = {
     "exponential/tangent_cells": (6, 1),
 }
 # A mechanism in another where what is inside is not said: it looks as it does around the first.
-_OUTER = {
-    name.partition("(")[0]: places for name, places in reversed(_TABLE.items()) if "(" in name
-}
+_PAIRS = [(name.partition("("), places) for name, places in reversed(_TABLE.items())]
+_OUTER = {outer: places for (outer, inside, _), places in _PAIRS if inside}
 SHIPPED = {name: make_look(*places) for name, places in (_OUTER | _TABLE).items()}
 _FREE = [look for look in range(LOOKS) if look not in SHIPPED.values()]
 
@@ -79,6 +78,7 @@ def choose_looks(names: Iterable[str]) -> dict[str, int]:
     >>> choose_looks(["noisy_gd"])["noisy_gd"] == choose_looks(["mine", "noisy_gd"])["noisy_gd"]
     True
     """
+    names = list(names)
     found = {name: SHIPPED[name] for name in names if name in SHIPPED}
     free = list(_FREE)
     for name in sorted(set(names) - set(found)):

@@ -74,8 +74,11 @@ def draw_panel(
             if entry:
                 shown = 0 if curve.pattern in told_patterns else curve.pattern
                 _enter_curve(place, curve, entry, shown, size.theme)
+    drawn: list[tuple[str, str]] = []
     for line in panel.lines:
-        draw_line(place, line, panel)
+        kind = (line.kind, line.color)
+        draw_line(place, line, panel, stretch=1.0 + 1.5 * drawn.count(kind))
+        drawn.append(kind)
     _dress(place, panel, size)
     if names:
         _name_places(place, panel, size, fitted)
@@ -106,7 +109,9 @@ def _draw_curve(
             bar = {"linewidth": 3.2 * theme.line, "alpha": 0.25, "zorder": 2}
             place.vlines(xs, lows, highs, color=curve.hue, **bar)
         else:
-            band = {"alpha": 0.10 if curve.pattern else 0.20, "linewidth": 0, "zorder": 2}
+            # bands of many curves lie on each other
+            strength = 0.20 if len(panel.curves) <= 4 else 0.08
+            band = {"alpha": strength / (2 if curve.pattern else 1), "linewidth": 0, "zorder": 2}
             place.fill_between(xs, lows, highs, color=curve.hue, **band)
     size = theme.mark + 2.0 * curve.rim
     alike = len({(p.is_hidden, p.is_near_floor) for _, p in points}) == 1
@@ -190,11 +195,15 @@ def has_visible_gap(point: Point) -> bool:
     return max(point.height - point.value, MIN_VISIBLE_GAP * point.height) < point.gap
 
 
-def draw_line(place: Any, line: ReferenceLine, panel: Panel) -> None:
-    """A reference line; one of a single height reaches over the whole axis."""
+def draw_line(place: Any, line: ReferenceLine, panel: Panel, stretch: float = 1.0) -> None:
+    """A reference line; one of a single height reaches over the whole axis.
+
+    ``stretch`` makes dashes longer, to tell lines of one kind and colour apart.
+    """
+    dashes = tuple(stretch * dash for dash in line.style.dashes)
     style: dict[str, Any] = {
         "color": line.color,
-        "linestyle": (0, line.style.dashes) if line.style.dashes else "-",
+        "linestyle": (0, dashes) if dashes else "-",
         "linewidth": line.style.width,
         "alpha": 0.45 if line.faint else line.style.alpha,
         "zorder": 1.5,
@@ -221,9 +230,8 @@ def _dress(place: Any, panel: Panel, size: PanelSize) -> None:
     theme, tall = size.theme, 72 * size.height
     place.set_xlabel("\n".join(wrap(panel.x.label, 72 * size.width + 20, theme.title)))
     place.set_ylabel("\n".join(wrap(panel.y.label, tall + 10, theme.title)))
-    weight = "bold" if not panel.title or len(panel.title) < 60 else "normal"
-    title = wrap(panel.title, 72 * size.width, theme.title, bold=weight == "bold")
-    place.set_title("\n".join(title), loc="left", pad=4, fontweight=weight)
+    title = wrap(panel.title, 72 * size.width, theme.title, bold=True)
+    place.set_title("\n".join(title), loc="left", pad=4)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
     place.spines["right"].set_visible(False)

@@ -181,8 +181,12 @@ def _write_caption(facts: _Facts, view: StudyView) -> list[str]:
     first, risk = facts.panels[0], view.quantity.is_risk
     names = {panel.y.label for panel in facts.panels}
     x = first.x.label
+    details = dict.fromkeys(detail for panel in facts.panels for detail in panel.details)
     told = [panel.title for panel in facts.panels] if len(facts.panels) > 1 else []
-    what = "; ".join(word for word in (*told, *first.details) if word)
+    if len(details) > 1:  # each panel has its own
+        told = [f"{panel.title} ({', '.join(panel.details)})" for panel in facts.panels]
+        details = {}
+    what = "; ".join(word for word in (*told, *details) if word)
     line = f"{' and '.join(sorted(names))} against {x}: {what}."
     lines = [line[0].upper() + line[1:]]
     if view.quantity.band:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
+    METRIC_WORDS,
     NO_GUARANTEE,
     Axis,
     Curve,
@@ -121,7 +122,7 @@ def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
     numbers = [v for v in map(_read_number, values) if v is not None]
     keys = [*_PROBLEM, "delta", *(k for row in rows for k in (*row["_mine"], *row["_rest"]))]
     follows = {"preprocessing"} if x in ("n", "p") else set()
-    if x not in ("epsilon", "mechanism", "dataset"):
+    if x not in ("epsilon", "mechanism"):
         follows |= {key for key in dict.fromkeys(keys) if _follows(rows, key, x)}
     if x == "n":
         follows |= {"delta"}
@@ -150,8 +151,8 @@ def _follows(rows: Sequence[Row], key: str, axis: str) -> bool:
     """Whether a key varies and is a function of the axis, for each mechanism on a data set."""
     if key == axis:
         return True
-    varies = False
-    for group in group_by(rows, lambda row: (row["dataset"], name_of(row))).values():
+    varies, apart = False, axis != "dataset"
+    for group in group_by(rows, lambda row: (apart and row["dataset"], name_of(row))).values():
         pairs = {(_key_text(row, axis), _key_text(row, key)) for row in group}
         if len(pairs) > len({at for at, _ in pairs}):
             return False
@@ -273,9 +274,9 @@ def _list_facts(rows: Sequence[Row], plan: _Plan) -> dict[str, str]:
 
 
 def _name_panels(parts: Sequence[Sequence[Row]], plan: _Plan) -> list[tuple[str, str]]:
-    """The title of each panel, and what all panels share.
+    """The title of each panel, and what else is to be said of it.
 
-    The title of one panel is its problem; that of several is what tells them apart.
+    The title of one panel is its problem; that of several is as much as tells them apart.
     """
     facts = [_list_facts(part, plan) for part in parts]
     names = dict.fromkeys(name for found in facts for name in found)
@@ -284,8 +285,20 @@ def _name_panels(parts: Sequence[Sequence[Row]], plan: _Plan) -> list[tuple[str,
         own = [name for name in names if name in ("dataset", "loss", "kernel", "constraint")]
     else:
         own = [name for name in names if name not in shared]
-    told = ", ".join(facts[0][name] for name in names if name in shared)
-    return [(", ".join(found[name] for name in own if name in found), told) for found in facts]
+        for count in range(1, len(own)):
+            if len({tuple(found.get(name) for name in own[:count]) for found in facts}) == len(
+                parts
+            ):
+                own = own[:count]
+                break
+    told = own if len(parts) > 1 else []
+    return [
+        (
+            ", ".join(found[name] for name in own if name in found),
+            ", ".join(found[name] for name in names if name in found and name not in told),
+        )
+        for found in facts
+    ]
 
 
 def _panel(
@@ -320,7 +333,8 @@ def _panel(
 def _name_quantity(rows: Sequence[Row], plan: _Plan) -> str:
     label = plan.view.quantity.label
     metrics = {str(row["metric"]) for row in rows if row.get("metric")}
-    return label.replace("metric", metrics.pop()) if len(metrics) == 1 else label
+    name = metrics.pop() if len(metrics) == 1 else "metric"
+    return label.replace("metric", METRIC_WORDS.get(name, name))
 
 
 def _say_local(rows: Sequence[Row]) -> dict[str, str]:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
+from typing import Any
 
 _SAFETY = 1.04  # words in a PDF are up to so much wider than measured
+_LARGE = 200.0  # points
 _JOINTS = re.compile(r"(?<=[_/,.(\-])")
 
 
 @cache
 def measure(text: str, size: float, bold: bool = False) -> float:
     """Points that a line of text is wide at a size in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    font = _load_font(bold)
+    font.set_text(text, 0.0)
+    return _SAFETY * size * font.get_width_height()[0] / 64 / _LARGE
 
-    if not text.strip():
-        return 0.3 * size * len(text)
-    family = FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")
-    box = TextPath((0, 0), text, size=size, prop=family).get_extents()
-    return _SAFETY * float(max(box.x1, 0.0))
+
+@cache
+def _load_font(bold: bool) -> Any:
+    """The font of all figures at a size at which rounding does not matter."""
+    from matplotlib.font_manager import FontProperties, findfont
+    from matplotlib.ft2font import FT2Font
+
+    weight = "bold" if bold else "normal"
+    font = FT2Font(findfont(FontProperties(family="DejaVu Sans", weight=weight)))
+    font.set_size(_LARGE, 72)
+    return font
 
 
 def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
@@ -66,4 +76,4 @@ def _break_word(word: str, room: float, size: float, bold: bool) -> list[str]:
 def find_crowding(places: Sequence[float], widths: Sequence[float], gap: float) -> bool:
     """Whether labels at ascending places, each so wide, come nearer than a gap to each other."""
     ends = [(at - wide / 2, at + wide / 2) for at, wide in zip(places, widths, strict=True)]
-    return any(b[0] - a[1] < gap for a, b in zip(ends, ends[1:], strict=False))
+    return any(b[0] - a[1] < gap for a, b in pairwise(ends))

@@ -30,6 +30,7 @@ def describe_charts() -> Found:
     return {
         "room": chart_model.ROOM,
         "reach": chart_model.REACH,
+        "depth": chart_model.DEPTH,
         "rounding": ROUNDING,
         "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
         "dashes": chart_model.DASHES,

@@ -15,6 +15,7 @@ const shows = (panel, y) => (isLinear(panel) ? Number.isFinite(y) : positive(y))
 const unresolved = (p) => Math.max(p.gap || 0, study.chart.rounding * (p.floor || 0));
 const heightOf = (panel, p) => (isLinear(panel) ? p.value : Math.max(p.value, p.gap || 0));
 const lowOf = (panel, p) => (isLinear(panel) || p.low > unresolved(p) ? p.low : p.gap || 0);
+const deepOf = (panel, p) => (isLinear(panel) || lowOf(panel, p) <= 0 ? lowOf(panel, p) : Math.max(lowOf(panel, p), heightOf(panel, p) / study.chart.depth));
 const isShown = (panel, p) => shows(panel, heightOf(panel, p)) && (isLinear(panel) || heightOf(panel, p) > study.chart.rounding * (p.floor || 0));
 const linesOf = (panel) => panel.lines.filter((line) => (line.kind === "floor" ? panel.show.floor : panel.show.bounds));
 
@@ -37,7 +38,7 @@ function linearTicks(low, high, most) {
 // As the model's Panel.limits, of what is shown.
 function limits(panel) {
   const points = panel.curves.flatMap((one) => one.points).filter((p) => isShown(panel, p));
-  const heights = points.flatMap((p) => [heightOf(panel, p), ...(panel.show.band ? [lowOf(panel, p), p.high] : [])]);
+  const heights = points.flatMap((p) => [heightOf(panel, p), ...(panel.show.band ? [deepOf(panel, p), p.high] : [])]);
   const lines = linesOf(panel), ys = (floor) => lines.filter((line) => (line.kind === "floor") === floor).flatMap((line) => line.ys);
   const seen = [...heights, ...ys(true)].filter((y) => shows(panel, y));
   if (!seen.length) return null;
