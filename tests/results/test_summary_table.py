@@ -27,8 +27,8 @@ def markdown(rows):
     return summary_table.markdown(summary_table.build(rows))
 
 
-def latex(rows):
-    request = TableRequest()
+def latex(rows, columns=None):
+    request = TableRequest(columns)
     return write_latex(build_table(choose_rows(rows, request), request))
 
 
@@ -229,7 +229,7 @@ def test_latex_is_escaped_and_balanced():
         assert f"\\{name}" in text
     for name in ("table", "tabular"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
-    assert r"$1 \cdot 10^{9}$" in latex(summed(trial_rows(steps=10**9)))
+    assert r"$1 \cdot 10^{9}$" in latex(summed(trial_rows(steps=10**9)), ("steps",))
 
 
 def test_a_study_where_nothing_ran_still_has_a_table():
