@@ -26,7 +26,7 @@ CALLS = {
     "Problem": "dperm_cli.api.problems",
     "Optimum": "dperm_cli.solvers.optimum",
     "Guarantee": "dperm_cli.privacy.budget",
-    "Comparison": "dperm_cli.results.tables.comparison",
+    "StudyComparison": "dperm_cli.api.studies",
     "Exponential": "dperm_cli.privacy.events",
     "SparseAnswers": "dperm_cli.privacy.events",
     # errors

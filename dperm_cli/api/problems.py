@@ -75,11 +75,12 @@ def make_problem(
     """
     with open_call(overrides, keys, plugins=plugins, X=X, y=y) as call:
         study = study_plan.plan_requests(call.requests)
-        if len(study.cells) > 1:
-            raise InputError("make_problem", f"{len(study.cells)} cells", "takes one problem")
-        if study.cells[0].kernel is not None:
+        cell, *others = study.cells
+        if others:
+            raise InputError("make_problem", f"{1 + len(others)} cells", "takes one problem")
+        if cell.kernel is not None:
             allowed = "is for runs: a problem in a kernel's space has no parameters of its own"
-            raise InputError("kernel", study.cells[0].kernel.name, allowed)
+            raise InputError("kernel", cell.kernel.name, allowed)
         with hold_machine(study):
             (prepared,) = prepare(study.cells)
     found = prepared.problem

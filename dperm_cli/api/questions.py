@@ -170,7 +170,7 @@ def audit(
     Args:
         overrides: Words of ``dperm audit``, such as ``"--quick"``.
         plugins, config_dir, X, y, progress: As of ``run``.
-        keys: Keys of ``dperm audit`` with their values.
+        keys: Keys of ``dperm audit`` with their values; ``workers`` is 1 unless given.
 
     Raises:
         InputError: Something of it makes no sense.
@@ -186,6 +186,8 @@ def audit(
         words = [word for word in call.words if word != "-m"]
         if fuzz.is_asked(words):
             raise InputError("fuzz", "...", "is for `dperm audit`")
+        if not any(word.startswith("workers=") for word in words):
+            words.append("workers=1")  # a notebook has threads, and must not be copied unasked
         asked = parse_audit(words)
         found = auditing.find_all(asked)
         return AuditReport(found, auditing.make_rows(found, asked.seed))

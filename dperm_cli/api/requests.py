@@ -15,7 +15,7 @@ from dperm_cli.core import plugin_classes, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.core.fields import keys_of
-from dperm_cli.core.plugin_sources import find_kind
+from dperm_cli.core.plugin_files import find_kind
 from dperm_cli.datasets.files.arrays import Table, hold_table
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import Request, Setting, parse

@@ -66,7 +66,7 @@ def run(
         StorageError: The folder cannot be read or written.
         PrivacyError: A record of the folder contradicts its own events.
 
-    >>> study = run(mechanism="output_perturbation", epsilon=[1, 10], trials=2, out="first")
+    >>> study = run(mechanism="noisy_gd", epsilon=[1, 10], trials=2, out="first")
     >>> len(study.frame())
     2
     """
@@ -88,7 +88,7 @@ def load(folder: Any) -> Study:
     Raises:
         InputError: There is no study.
 
-    >>> made = run(mechanism="output_perturbation", trials=2, out="second")
+    >>> made = run(mechanism="noisy_gd", trials=2, out="second")
     >>> load("second") == made
     True
     """
@@ -110,21 +110,19 @@ class Study:
     Attributes:
         folder: Where it lies.
 
-    >>> study = run(mechanism="output_perturbation", trials=2, out="third")
+    >>> study = run(mechanism="noisy_gd", trials=2, out="third")
     >>> study.frame()["mechanism"].tolist(), len(study.trials())
-    (['output_perturbation'], 2)
+    (['noisy_gd'], 2)
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-
-    @cached_property
-    def _store(self) -> Snapshot:
-        return Snapshot(self.folder)
+        self._store = Snapshot(self.folder)
+        self._cells = study_folder.list_cells(self._store)  # a later run may put others there
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return self._store.read_all(study_folder.list_cells(self._store))
+        return self._store.read_all(self._cells)
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -156,7 +154,7 @@ class Study:
         """
         from dperm_cli.results.ledger import kept_ledger
 
-        every = list(dict.fromkeys([*study_folder.list_cells(self._store), *self._store.cells()]))
+        every = list(dict.fromkeys([*self._cells, *self._store.cells()]))
         found = kept_ledger.state(self._store, every, Accounting())
         if found.faults:
             raise PrivacyError(f"the privacy ledger does not hold: {found.faults[0]}")
@@ -170,11 +168,36 @@ class Study:
         """
         return StudyComparison(comparing.compare_studies(self.folder, load(other).folder))
 
-    def plot(self) -> Figure:
-        """The study's figure, as ``dperm report`` draws it."""
-        from dperm_cli.results.charts.study_figure import plot_study
+    def plot(
+        self,
+        x: str | None = None,
+        y: str = "excess_risk",
+        hue: str | None = None,
+        facet: str | None = None,
+        aggregate: str | Sequence[str] | None = None,
+        theme: str = "single",
+        show: str | Sequence[str] | None = None,
+    ) -> Figure:
+        """A figure of the study, at the width of a column; see ``dperm report --help``.
 
-        return plot_study(self._rows)
+        Args:
+            x: The horizontal axis; None is the number that was swept.
+            y: The vertical axis.
+            hue: What has a colour and a mark; None is the mechanism.
+            facet: What has a panel of its own; None is the problem.
+            aggregate: Keys over which cells are joined, such as ``seed``.
+            theme: ``single`` (3.3 inches), ``double`` (6.9), ``slide``.
+            show: Of ``floor``, ``bounds``, ``orders``, ``calibration``, or ``none``.
+
+        Raises:
+            InputError: The study lacks what is asked for, or there is nothing to draw.
+        """
+        from dperm_cli.results.charts.study_figure import plot_study
+        from dperm_cli.results.charts.study_view import StudyView
+
+        words = (show,) if isinstance(show, str) else show and tuple(show)
+        view = StudyView(x, y, hue, facet, aggregate, theme, words or None)
+        return plot_study(self._rows, view)
 
     def table(
         self,

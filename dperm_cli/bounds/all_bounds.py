@@ -34,6 +34,7 @@ ALL = list_bounds(
     ttz14,
     djw12,
 )
+plugin_sources.reserve_names("bound", lambda: [one.id for one in ALL])
 # The name of the trivial bound, which is taken where a theorem's bound is larger.
 RANGE = "range of the objective"
 # Each column holds the best bound of this kind, constant and quantity (fields of ``Bound``).

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from dperm_cli.core import plugin_sources
@@ -74,6 +74,10 @@ def list_shipped(group: str) -> list[str]:
     """The names of a group's shipped choices."""
     files = sorted(os.listdir(os.path.join(find_shipped("conf"), group)))
     return [file[:-5] for file in files if file.endswith(".yaml")]
+
+
+for _group in GROUPS:  # loss=auto is a choice and no plug-in
+    plugin_sources.reserve_names(_group, partial(list_shipped, _group))
 
 
 def add_outside(group: str, found: dict[str, Choice]) -> dict[str, Choice]:

@@ -44,7 +44,7 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
     """InputError where modules that a file has loaded lie in its own folder."""
     folder = os.path.realpath(os.path.dirname(path))
     for name in sorted(modules):
-        loaded = getattr(sys.modules.get(name), "__file__", None)
+        loaded = vars(sys.modules[name]).get("__file__") if name in sys.modules else None
         if not isinstance(loaded, str) or _is_installed(loaded):
             continue
         beside = os.path.realpath(loaded).startswith(folder + os.sep)
@@ -54,8 +54,8 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
 
 def hash_package(module: ModuleType) -> tuple[str, str]:
     """The folder or file of a topmost module, and SHA-256 of all source files in it."""
-    origin = getattr(module, "__file__", None)
-    folders = list(getattr(module, "__path__", ()))
+    origin = vars(module).get("__file__")
+    folders = list(vars(module).get("__path__", ()))
     whole = hashlib.sha256()
     if not folders:
         whole.update(Path(str(origin)).read_bytes())

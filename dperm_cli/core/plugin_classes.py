@@ -8,15 +8,16 @@ classes and plain values). Other processes cannot read a cell.
 from __future__ import annotations
 
 import ast
-import hashlib
 import linecache
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from dperm_cli.core import plugin_sources
+from dperm_cli.core import plugin_files, plugin_sources
+from dperm_cli.core.digests import hash_file, hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.plugin_sources import PluginSource
 
@@ -43,10 +44,8 @@ def add_class(cls: type, for_workers: bool = False) -> PluginSource:
         )
         raise InputError("workers", "several", allowed)
     if path is not None:
-        with open(path, "rb") as file:
-            return plugin_sources.add_class(cls, path, hashlib.sha256(file.read()).hexdigest())
-    text = "\n".join(_list_sources(cls))
-    digest = hashlib.sha256(text.encode()).hexdigest()
+        return plugin_sources.add_class(cls, path, hash_file(Path(path)))
+    digest = hash_sha256("\n".join(_list_sources(cls)))
     return plugin_sources.add_class(cls, f"class {cls.__name__} of {cls.__module__}", digest)
 
 
@@ -60,12 +59,13 @@ def name_class(cls: type) -> str:
     if is_shipped(cls):
         return cls.__module__.rpartition(".")[2]
     own = vars(cls).get("name")
-    return own if isinstance(own, str) and own else plugin_sources.snake_case(cls.__name__)
+    return own if isinstance(own, str) and own else plugin_files.snake_case(cls.__name__)
 
 
 def find_file(cls: type) -> str | None:
     """The file of an imported module; None for a notebook's cell and a script that is running."""
-    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    module = sys.modules.get(cls.__module__)
+    path = None if module is None else vars(module).get("__file__")
     return path if cls.__module__ != "__main__" and path and os.path.isfile(path) else None
 
 
@@ -99,16 +99,34 @@ def _find_globals(cls: type) -> dict[str, Any]:
 
 
 def _read_source(made: Any) -> str:
-    """The lines of a class or a function, found by the code in it."""
+    """The lines of a class or a function, found by the code in it; else by name, in the last cell
+    that has it.
+    """
     for code in _list_codes(made):
         text = "".join(linecache.getlines(code.co_filename))
-        for node in ast.walk(ast.parse(text)) if text else ():
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == made.__name__:
-                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                if first <= code.co_firstlineno <= (node.end_lineno or first):
-                    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+        for first, last in _find_lines(text, made.__name__):
+            if first <= code.co_firstlineno <= last:
+                return "\n".join(text.splitlines()[first - 1 : last])
+    for entry in reversed(list(linecache.cache.values())):
+        if len(entry) == 4 and entry[1] is None:  # no file
+            text = "".join(entry[2])
+            for first, last in _find_lines(text, made.__name__):
+                return "\n".join(text.splitlines()[first - 1 : last])
     allowed = "has no source that can be read: define it in a notebook's cell or in a file"
     raise InputError("plugins", made.__name__, allowed)
+
+
+def _find_lines(text: str, name: str) -> list[tuple[int, int]]:
+    """The first and last line of each class or function of this name, with its decorators."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:  # a cell with commands of the notebook
+        return []
+    return [
+        (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.end_lineno or 0)
+        for node in nodes
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+    ]
 
 
 def _list_codes(made: Any) -> Iterator[CodeType]:

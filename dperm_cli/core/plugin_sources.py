@@ -11,42 +11,33 @@ changed file is another module, and no byte code is written beside it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib
-import inspect
-import linecache
 import os
-import re
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, ClassVar
 
-from dperm_cli.core import environment, imported_files
-from dperm_cli.core.errors import DpermError, InputError, describe_error, make_printable
+from dperm_cli.core import imported_files
+from dperm_cli.core.digests import hash_sha256
+from dperm_cli.core.errors import DpermError, InputError
+from dperm_cli.core.plugin_files import (
+    ENTRY_POINTS,
+    KEY,
+    KINDS,
+    blame_plugin,
+    check_name,
+    check_path,
+    collect_plugins,
+    find_abstract,
+    find_kind,
+    find_version,
+    quiet_stdout,
+    read_file,
+    run_file,
+)
 
 VARIABLE = "DPERM_PLUGINS"  # files, or names of packages, with os.pathsep between them
-KEY = "--plugin"
 HINT = "one of your own needs --plugin FILE.py"
-# What plug-ins may be: the kind by the name of its entry points.
-ENTRY_POINTS = {
-    "dperm.mechanisms": "mechanism",
-    "dperm.losses": "loss",
-    "dperm.sets": "constraint",
-    "dperm.datasets": "dataset",
-    "dperm.kernels": "kernel",
-    "dperm.samplers": "sampler",
-    "dperm.events": "event",
-    "dperm.bounds": "bound",
-}
-KINDS = tuple(ENTRY_POINTS.values())
-MODULE = "dperm_plugin_"  # begins the names of the modules of files
-_MOST_BYTES = 1 << 22
-_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")  # of events and bounds: see _TITLE
-_TITLE = re.compile(r"[A-Za-z][A-Za-z0-9_ .,-]{0,79}")
 
 
 @dataclass(frozen=True)
@@ -104,6 +95,8 @@ class _State:
 
 
 _State._shared = _State()
+_MOST_BYTES = 1 << 20  # of a package's entry points that are read
+_reserved: dict[str, list[Callable[[], Iterable[str]]]] = {}
 
 
 def add_file(path: str | os.PathLike[str]) -> PluginSource:
@@ -123,15 +116,19 @@ def add_file(path: str | os.PathLike[str]) -> PluginSource:
     Raises:
         InputError: It cannot be read or run, offers nothing, or has a name that is taken.
     """
-    found = os.path.abspath(_check_path(path))
-    content = _read(found)
-    digest = hashlib.sha256(content).hexdigest()
+    found = os.path.abspath(check_path(path))
+    return _add_content(found, read_file(found))
+
+
+def _add_content(found: str, content: bytes) -> PluginSource:
+    """``add_file`` of bytes that were read."""
+    digest = hash_sha256(content)
     before = _State._shared.loaded.get(found)
     if before is not None and before.source.digest == digest:
         return before.source
-    module = _run_file(found, content, digest)
-    objects = _collect(found, module)
-    source = PluginSource(found, digest, _find_version(module), tuple(objects), module.__name__)
+    module = run_file(found, content, digest)
+    objects = collect_plugins(found, module)
+    source = PluginSource(found, digest, find_version(module), tuple(objects), module.__name__)
     _keep(source, objects)
     return source
 
@@ -161,14 +158,12 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
     Raises:
         InputError: It is no plug-in, is unfinished, or has a name that is taken.
     """
-    kind = find_kind(cls)
-    if not kind or inspect.isabstract(cls):
+    kind, lacks = find_kind(cls), find_abstract(cls)
+    if not kind or lacks:
         words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
-        if kind and inspect.isabstract(cls):
-            words = f"lacks {', '.join(sorted(cls.__abstractmethods__))}"
-        raise InputError("plugins", cls.__name__, words)
-    objects = {(kind, _name(path, kind, cls)): cls}
-    version = _find_version(sys.modules[cls.__module__])
+        raise InputError("plugins", cls.__name__, f"lacks {lacks}" if kind else words)
+    objects = {(kind, check_name(path, kind, cls)): cls}
+    version = find_version(sys.modules[cls.__module__])
     source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
     _keep(source, objects)
     return source
@@ -272,6 +267,19 @@ def sources_of(modules: Iterable[str]) -> tuple[PluginSource, ...]:
     return tuple(s for s in list_sources() if any(s.owns(module) for module in wanted))
 
 
+def reserve_names(kind: str, list_names: Callable[[], Iterable[str]]) -> None:
+    """Keep names of a kind from plug-ins; called by whoever ships them.
+
+    Raises:
+        InputError: A plug-in that was added has such a name.
+    """
+    _reserved.setdefault(kind, []).append(list_names)
+    for source in list_sources():
+        for offered, name in source.names:
+            if offered == kind and name in list_names():
+                raise _refuse_shadow(source, kind, name)
+
+
 @contextlib.contextmanager
 def use_plugins(words: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
     """Forget what was added in the block when it ends, beside what was there before."""
@@ -307,186 +315,21 @@ def use_sources(sources: Iterable[PluginSource]) -> Iterator[None]:
 
 
 def _add_same(source: PluginSource) -> None:
+    """Add a source as another process knows it; nothing of other bytes is run."""
     try:
-        found = add_package(source.package) if source.package else add_file(source.path)
+        content = b"" if source.package else read_file(source.path)
+        digest = hash_sha256(content)
+        if source.package:
+            digest = add_package(source.package).digest
+        elif digest == source.digest:
+            _add_content(source.path, content)
     except InputError as error:
         raise DpermError(f"a worker cannot load the plug-in {source.label}: {error}") from None
-    if found.digest != source.digest:
+    if digest != source.digest:
         raise DpermError(
             f"{source.label} has changed since the study was planned: a worker reads sha256 "
-            f"{found.digest[:12]} at {source.path}, and not {source.digest[:12]}"
+            f"{digest[:12]} at {source.path}, and not {source.digest[:12]}"
         )
-
-
-def _check_path(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(KEY, text, "must be the name of a file ending in .py")
-    text = os.path.expanduser(text)
-    if os.path.isdir(text):
-        raise InputError(KEY, text, "is a folder: name one file ending in .py")
-    if not text.endswith(".py"):
-        raise InputError(KEY, text, "must be a file ending in .py, or an installed package")
-    return text
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError(KEY, path, "is not a regular file")
-            content = file.read(_MOST_BYTES + 1)
-    except FileNotFoundError:
-        raise InputError(KEY, path, "is not there") from None
-    except OSError as error:
-        raise InputError(KEY, path, f"cannot be read ({error.strerror})") from None
-    if len(content) > _MOST_BYTES:
-        raise InputError(KEY, path, f"is larger than {_MOST_BYTES} bytes")
-    return content
-
-
-def _run_file(path: str, content: bytes, digest: str) -> ModuleType:
-    name = MODULE + digest[:20]
-    if name in sys.modules:
-        return sys.modules[name]
-    module = ModuleType(name)
-    module.__file__ = path
-    before = set(sys.modules)
-    sys.modules[name] = module  # dataclasses and pickles look it up there
-    try:
-        with blame_plugin(path), quiet_stdout():
-            code = compile(content, path, "exec", dont_inherit=True)
-            imported_files.refuse_neighbours(KEY, path, content)
-            exec(code, vars(module))
-            imported_files.refuse_loaded(KEY, path, set(sys.modules) - before - {name})
-    except BaseException:
-        del sys.modules[name]
-        raise
-    linecache.checkcache(path)
-    return module
-
-
-@contextlib.contextmanager
-def quiet_stdout() -> Iterator[None]:
-    """Send to stderr what code from outside prints in the block: stdout carries results only."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-    try:
-        kept = os.dup(1)
-        os.dup2(2, 1)  # also what a library or another program writes
-    except OSError:  # one of them is closed
-        kept = None
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
-
-
-@contextlib.contextmanager
-def blame_plugin(label: str) -> Iterator[None]:
-    """Turn whatever the code of a plug-in raises, while it is loaded, into one line."""
-    try:
-        yield
-    except (InputError, environment.Terminated):
-        raise
-    except SyntaxError as error:
-        where = f", line {error.lineno}" if error.lineno else ""
-        raise InputError(KEY, label, f"has a syntax error{where}: {error.msg}") from None
-    except SystemExit:
-        raise InputError(KEY, label, "ends the program when it is loaded (SystemExit)") from None
-    except BaseException as error:
-        words = make_printable(describe_error(error), 300)
-        words += _find_line(error, label)
-        raise InputError(KEY, label, f"cannot be loaded: {words}") from None
-
-
-def _find_line(error: BaseException, path: str) -> str:
-    """``, line 12`` for the last line of the file that the error came through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f" (line {line})"
-
-
-def _find_version(module: ModuleType) -> str:
-    found = getattr(module, "__version__", None)
-    return found if isinstance(found, str) and _VERSION.fullmatch(found) else ""
-
-
-def _collect(label: str, module: ModuleType) -> dict[tuple[str, str], Any]:
-    """The plug-ins that a module of a file defines, each under its kind and name."""
-    found: dict[tuple[str, str], Any] = {}
-    unfinished = []
-    for word, made in list(vars(module).items()):
-        kind = find_kind(made)
-        own = isinstance(made, type) and made.__module__ == module.__name__
-        if word.startswith("_") or not kind or not (own or kind == "bound"):
-            continue
-        if isinstance(made, type) and inspect.isabstract(made):
-            unfinished.append(made)
-            continue
-        name = _name(label, kind, made)
-        if found.setdefault((kind, name), made) is not made:
-            raise InputError(KEY, label, f"holds two plug-ins of the name {kind} {name}")
-    if not found:
-        words = "holds no plug-in: a class below Mechanism, MarginLoss, ConvexSet, ... "
-        for cls in unfinished:
-            lacks = ", ".join(sorted(cls.__abstractmethods__))
-            words = f"holds no plug-in: class {cls.__name__} lacks {lacks}"
-        raise InputError(KEY, label, words.rstrip())
-    return found
-
-
-def find_kind(made: Any) -> str:
-    """What an object is, by the mark on its base class; empty for anything else."""
-    kind = getattr(made, "plugin_kind", "") if isinstance(made, type) else ""
-    if not kind and not isinstance(made, type):
-        kind = getattr(type(made), "plugin_kind", "")
-        return kind if kind == "bound" else ""
-    return kind if kind in KINDS and kind != "bound" else ""
-
-
-def _name(label: str, kind: str, made: Any, given: str = "") -> str:
-    """The checked name of a plug-in; a class below ``Plugin`` is given it."""
-    if kind == "bound":
-        name = made.id
-    elif kind == "event":
-        name = made.__name__
-    else:
-        _check_class(label, made)
-        own = vars(made).get("name")
-        name = own if isinstance(own, str) else given or snake_case(made.__name__)
-    form = _TITLE if kind in ("event", "bound") else _NAME
-    if not isinstance(name, str) or not form.fullmatch(name):
-        words = "must be a word of a-z, 0-9 and _" if form is _NAME else "must be plain words"
-        raise InputError(KEY, label, f"the name of a {kind}, {name!r}, {words}")
-    if given and name != given:
-        raise InputError(KEY, label, f"the entry point {given} names a {kind} called {name}")
-    if kind not in ("bound", "event", "mechanism"):
-        made.name = name
-    return name
-
-
-def _check_class(label: str, cls: Any) -> None:
-    from dperm_cli.core.fields import fields_of
-
-    parameters = vars(cls).get("__dataclass_params__")
-    if parameters is None or not parameters.frozen:
-        raise InputError(KEY, label, f"class {cls.__name__} needs the line @dataclass(frozen=True) "
-                         "above it")  # fmt: skip
-    with blame_plugin(label):
-        fields_of(cls)
-
-
-def snake_case(word: str) -> str:
-    """``OneStep`` -> ``one_step``; ``DPFTRL2`` -> ``dpftrl2``."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", word)
-    return parted.lower()
 
 
 def _keep(source: PluginSource, objects: dict[tuple[str, str], Any]) -> None:
@@ -497,8 +340,6 @@ def _keep(source: PluginSource, objects: dict[tuple[str, str], Any]) -> None:
 
 
 def _refuse_taken(source: PluginSource) -> None:
-    from dperm_cli.core import registry
-
     taken = {
         name: other.describe()
         for other in list_sources()
@@ -510,35 +351,54 @@ def _refuse_taken(source: PluginSource) -> None:
             taken.setdefault((ENTRY_POINTS[point.group], point.name),
                              f"the installed package {_distribution(point)}")  # fmt: skip
     for kind, name in source.names:
-        if name in (*registry.list_shipped(kind), *_list_shipped_others(kind)):
-            words = f"shadows the shipped {kind} {name}; give it another name"
-            raise InputError(KEY, source.path, words)
+        if any(name in list_names() for list_names in _reserved.get(kind, ())):
+            raise _refuse_shadow(source, kind, name)
         if (kind, name) in taken:
             words = f"offers {kind} {name}, and so does {taken[kind, name]}; give one another name"
             raise InputError(KEY, source.path, words)
 
 
-def _list_shipped_others(kind: str) -> tuple[str, ...]:
-    """The names of choices (``loss=auto`` is no loss), and of shipped events and bounds."""
-    if kind == "event":
-        return tuple(importlib.import_module("dperm_cli.privacy.events").list_shipped())
-    if kind == "bound":
-        every = importlib.import_module("dperm_cli.bounds.all_bounds").ALL
-        return tuple(bound.id for bound in every)
-    return tuple(importlib.import_module("dperm_cli.core.catalogue").list_shipped(kind))
+def _refuse_shadow(source: PluginSource, kind: str, name: str) -> InputError:
+    words = f"shadows the shipped {kind} {name}; give it another name"
+    return InputError(KEY, source.path, words)
 
 
 def _list_entry_points() -> tuple[Any, ...]:
     """The entry points of all installed packages in the groups of ``ENTRY_POINTS``."""
-    from importlib.metadata import entry_points
+    folders = [folder for folder in sys.path if _offers_plugins(folder)]
+    if not folders:
+        return ()
+    from importlib.metadata import distributions  # takes longer than all the rest
 
-    every = entry_points()
     found = {
-        (point.group, point.name, point.value, _distribution(point)): point
-        for group in ENTRY_POINTS
-        for point in every.select(group=group)
+        (point.group, point.name, point.value, package.name): point
+        for package in distributions(path=folders)
+        for point in package.entry_points
+        if point.group in ENTRY_POINTS
     }
     return tuple(found[key] for key in sorted(found))
+
+
+def _offers_plugins(folder: str) -> bool:
+    """Whether a package that is installed in a folder has entry points for plug-ins.
+
+    The working folder is none where packages are installed, though ``python -m`` imports from it.
+    """
+    if not folder or os.path.realpath(folder) == os.getcwd():
+        return False
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    return any(_mentions_plugins(os.path.join(folder, name)) for name in names)
+
+
+def _mentions_plugins(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+            return b"dperm." in file.read(_MOST_BYTES)
+    except OSError:
+        return False
 
 
 def _distribution(point: Any) -> str:
@@ -559,14 +419,14 @@ def _add_points(points: list[Any]) -> PluginSource:
             made = point.load()
             if find_kind(made) != kind:
                 raise InputError(KEY, package, f"the entry point {point.name} names no {kind}")
-            if isinstance(made, type) and inspect.isabstract(made):
-                lacks = ", ".join(sorted(made.__abstractmethods__))
+            lacks = find_abstract(made)
+            if lacks:
                 raise InputError(KEY, package, f"class {made.__name__} lacks {lacks}")
-            name = _name(package, kind, made, point.name)
+            name = check_name(package, kind, made, point.name)
             if objects.setdefault((kind, name), made) is not made:
                 words = f"has two entry points for {kind} {name}"
                 raise InputError(KEY, package, words)
-    path, digest = imported_files.hash_package(importlib.import_module(top))
+    path, digest = imported_files.hash_package(sys.modules[top])
     known = _State._shared.loaded.get(path)
     version = points[0].dist.version if points[0].dist is not None else ""
     source = PluginSource(path, digest, version, tuple(objects), top, package)

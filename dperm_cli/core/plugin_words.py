@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dperm_cli.core import plugin_sources
+from dperm_cli.core import plugin_files, plugin_sources
 from dperm_cli.core.plugin_sources import PluginSource
 
 PROOF = "the guarantee rests on its own proof"
@@ -97,7 +97,7 @@ def _name_all(uses: Iterable[PluginUse]) -> str:
     return ", ".join(f"{use.kind} {use.name}" for use in uses)
 
 
-def list_missing(text: str | None, kinds: Iterable[str] = plugin_sources.KINDS) -> str | None:
+def list_missing(text: str | None, kinds: Iterable[str] = plugin_files.KINDS) -> str | None:
     """What of a record cannot be computed again here, and what to type; None where all can.
 
     Installed packages are looked at for plug-ins that were not given.

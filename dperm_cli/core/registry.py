@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from dperm_cli.core import checks, plugin_sources
@@ -118,6 +118,10 @@ def look_up(room: str, name: str) -> bool:
     return name in find_modules(room) or plugin_sources.find(room, name) is not None
 
 
+for _room in ROOMS:
+    plugin_sources.reserve_names(_room, partial(list_shipped, _room))
+
+
 def list_protective() -> tuple[str, ...]:
     """The mechanisms that give a guarantee, without the baselines that give none."""
     found = names("mechanism")
@@ -145,6 +149,12 @@ def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
     tried = _list_shipped_offering(room, "audit_place")
     places = {name: load(room, name).audit_place for name in tried}
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
+
+
+def find_name(cls: type[Any]) -> str:
+    """The name of a plug-in's class: that of its file, or the one that it has from outside."""
+    outside = plugin_sources.find_name(cls)
+    return cls.__module__.rpartition(".")[2] if outside is None else outside[2]
 
 
 def class_name(name: str) -> str:

@@ -160,18 +160,20 @@ def _read_frame(frame: Any) -> tuple[list[str], list[np.ndarray]]:
 
 
 def _read_series(series: Any) -> np.ndarray:
-    """Numbers as float64 with nan for what is missing; anything else as it is."""
+    """Numbers as float64 with nan for what is missing, booleans, and anything else as it is."""
     from pandas.api import types
 
     kind = series.dtype
-    if types.is_bool_dtype(kind) or types.is_integer_dtype(kind) or types.is_float_dtype(kind):
+    if types.is_bool_dtype(kind) and not series.isna().any():
+        return series.to_numpy(dtype=bool)  # labels true and false
+    if types.is_integer_dtype(kind) or types.is_float_dtype(kind):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series.to_numpy(dtype=object, na_value="")
 
 
 def _read_matrix(X: Any) -> tuple[list[str], list[np.ndarray]]:
     try:
-        found = np.asarray(X)
+        found: Any = np.asarray(X)
     except (ValueError, TypeError):
         found = np.empty(0)
     if found.ndim != 2 or found.dtype.kind not in "biuf" or 0 in found.shape:

@@ -126,7 +126,7 @@ def describe_inner(inner: Any, plan: Plan) -> dict[str, Any]:
 
 def name_of(mechanism: Any) -> str:
     """A mechanism's name on the command line."""
-    return type(mechanism).__module__.rpartition(".")[2]
+    return registry.find_name(type(mechanism))
 
 
 def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:

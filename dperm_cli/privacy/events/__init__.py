@@ -65,3 +65,6 @@ def list_shipped() -> dict[str, type[Event]]:
             if cls.__module__.startswith(__name__) and "phrase" in vars(cls):  # no base class
                 found[cls.__name__] = cls
     return found
+
+
+plugin_sources.reserve_names("event", list_shipped)

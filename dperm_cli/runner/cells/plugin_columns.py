@@ -48,11 +48,11 @@ def add_uses(row: Mapping[str, Any], events: Iterable[Any]) -> str | None:
 def _find_uses(objects: Iterable[Any]) -> list[PluginUse]:
     found: list[PluginUse] = []
     for made in objects:
-        # a class below a plug-in, or beside it, counts as all that its file offers
         exact = plugin_sources.find_name(made)
         if exact is not None:
             found += list_uses(exact[0], [exact[1:]])
-        else:
-            for source in plugin_sources.sources_of([getattr(made, "__module__", "")]):
+        elif isinstance(made, type):
+            # a class beside a plug-in counts as all that its file offers
+            for source in plugin_sources.sources_of([made.__module__]):
                 found += list_uses(source, source.names)
     return found

@@ -17,7 +17,7 @@ from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
-from dperm_cli.core.plugin_sources import quiet_stdout
+from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan

@@ -66,7 +66,7 @@ def distance_share(sampler: Any, paper: bool = False) -> float:
 
 def name_of(sampler: Any) -> str:
     """The name on the command line."""
-    return type(sampler).__module__.rpartition(".")[2]
+    return registry.find_name(type(sampler))
 
 
 def check_sampler(key: str, value: Any) -> Any:
