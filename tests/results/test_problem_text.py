@@ -8,8 +8,8 @@ from dperm_cli.results.tables.problem_text import MOST_LINES, WIDTH, format_prob
 
 
 def plan(epsilon, bound=None):
-    row = {"epsilon": epsilon, "supported": True, "guarantee": "approx", "steps": 5,
-           "noise_scale": 3.0 / epsilon, "bound_lower": 0.5, "bound_lower_id": "two-point"}  # fmt: skip
+    row = {"epsilon": epsilon, "supported": True, "guarantee": "approx", "steps": 5}
+    row |= {"noise_scale": 3.0 / epsilon, "bound_lower": 0.5, "bound_lower_id": "two-point"}
     return row if bound is None else {**row, "bound_upper": bound, "bound_upper_id": "Thm 9"}
 
 
