@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
+from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.claims.experiment_tables import read_about
 from dperm_cli.results.records import study_frame
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import Report
-from dperm_cli.results.tables import study_tables
+from dperm_cli.results.tables import rankings, study_tables
 from dperm_cli.results.tables.chosen_table import read_request
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _REFUSED = ("unsupported", "failed")
+_OF_RANKING = ("critical_difference", "p_value", "problems", "left_out")
 _MOST_NAMED = 6  # values of a column that a study shows of itself
 
 
@@ -222,6 +225,43 @@ class Study:
         about = read_about(self._store.read_manifest() or {})
         found = study_tables.choose_table(self._records, self._rows, about, request)
         return study_tables.format_table(found, style, theme)
+
+    def rank(self, by: str = "mechanism") -> DataFrame:
+        """Mean ranks by excess risk over the problems of the study, the best first.
+
+        Who refuses is ranked last and counted. ``attrs`` has ``critical_difference``, ``p_value``
+        and ``problems``; ``plot_ranks`` draws them.
+
+        Args:
+            by: What is ranked: a column or a key that differs within problems.
+
+        Raises:
+            InputError: No row has ``by``, or no problem was given to all names.
+        """
+        import pandas as pd
+
+        found = rankings.rank_rows(self._rows, by)
+        frame = pd.DataFrame([asdict(one) for one in found.names]).rename(columns={"name": by})
+        frame.attrs = {name: getattr(found, name) for name in _OF_RANKING}
+        return frame
+
+    def plot_ranks(self, by: str = "mechanism", theme: str = "single") -> Figure:
+        """The critical-difference diagram of ``rank``: grey bars join names that do not differ."""
+        found = rankings.rank_rows(self._rows, by)
+        names, means = zip(*((one.name, one.mean_rank) for one in found.names), strict=True)
+        alike = rankings.list_alike(found)
+        return rank_diagram.draw_ranks(names, means, found.critical_difference, alike, theme)
+
+    def slopes(self) -> DataFrame:
+        """Slopes of excess risk against epsilon, n and p on logarithmic axes, a row each.
+
+        Columns ``low`` and ``high`` are the ends of a 95 % interval; points that are saturated
+        do not count, and curves of less than three have no row.
+        """
+        import pandas as pd
+
+        found = rankings.fit_slopes(self._rows)
+        return pd.DataFrame(found, columns=list(rankings.SLOPE_COLUMNS))
 
     def __repr__(self) -> str:
         counts = [f"{format_count(n, word)}" for word, n in self._count().items()]

@@ -12,22 +12,29 @@ from pathlib import Path
 
 from dperm_cli.core import terminal
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
+from dperm_cli.core.files import write_files
 from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
+from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report, write_report
+from dperm_cli.results.tables import rankings
 from dperm_cli.results.tables.chosen_table import KEYS as TABLE_KEYS
 from dperm_cli.results.tables.chosen_table import TableRequest, read_request
 from dperm_cli.results.tables.text_tables import write_terminal
 from dperm_cli.runner.studies import study_folder
 
+EXTRA = ("ranks", "slopes")  # what is written beside the tables if asked for
 MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 
 def report(arguments: list[str]) -> int:
     """``dperm report FOLDER [format=table|json] [html=true|false]``, keys of figure and table."""
-    words = Syntax(keys=("format", "html", "out", *KEYS, *TABLE_KEYS)).split(arguments)
+    words = Syntax(keys=("format", "html", "out", "ranks", "slopes", *KEYS, *TABLE_KEYS)).split(
+        arguments
+    )
     folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
         raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
@@ -39,9 +46,39 @@ def report(arguments: list[str]) -> int:
     width = "double" if asked.get("theme") == "double" else "single"
     format_ = words.choose("format", FORMATS)
     made = print_study(Path(folder), format_, page=page, view=view, table=table, width=width)
+    extra = [
+        name for name in ("ranks", "slopes") if words.choose(name, ("false", "true")) == "true"
+    ]
+    _write_extra(Path(folder), made.summary, extra, width, format_ == "json")
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
     return exit_code(made)
+
+
+def _write_extra(
+    out: Path, rows: Sequence[Row], extra: Sequence[str], theme: str, silent: bool
+) -> None:
+    """Write ranks with their diagram and slopes, and print them."""
+    files: dict[str, bytes] = {}
+    if "ranks" in extra:
+        found = rankings.rank_rows(rows)
+        names, means = zip(*((one.name, one.mean_rank) for one in found.names), strict=True)
+        alike = rankings.list_alike(found)
+        drawn = rank_diagram.draw_ranks(names, means, found.critical_difference, alike, theme)
+        files["ranks.csv"] = rankings.write_csv(found).encode()
+        pictures = rank_diagram.draw_files(drawn, theme)
+        files |= {f"ranks.{ending}": data for ending, data in pictures.items()}
+        told = [rankings.tell_ranking(found)]
+    else:
+        told = []
+    if "slopes" in extra:
+        slopes = rankings.fit_slopes(rows)
+        files["slopes.csv"] = rankings.write_slopes_csv(slopes).encode()
+        told.append(rankings.tell_slopes(slopes))
+    if files:
+        write_files(out, files)
+    for text in () if silent else told:
+        print(f"\n{text}")
 
 
 def exit_code(made: Report) -> int:
