@@ -128,7 +128,7 @@ def read_request(columns: Any = None, rows: Any = None, aggregate: Any = None) -
         InputError: Something is not of this form.
     """
     names = columns.split(",") if isinstance(columns, str) else columns
-    chosen = tuple(str(name).strip() for name in names or ()) or None
+    chosen = tuple(str(name).strip() for name in names or () if str(name).strip()) or None
     if chosen and ALL in chosen and len(chosen) > 1:
         raise InputError("columns", ",".join(chosen), f"{ALL} stands alone")
     return TableRequest(chosen, _read_rows(rows), aggregate or None)
@@ -236,7 +236,7 @@ _CONSTANT_UNASKED = ("floor", "trials")  # shown unasked only where they vary
 
 def list_columns(rows: Sequence[Row]) -> list[str]:
     """All names that ``columns=`` takes for these summary rows."""
-    known = [*_ALIASES, BAND, *(_NAMES.get(name, name) for name in SUMMARY_NAMES)]
+    known = [*_ALIASES, BAND, *SUMMARY_NAMES]
     return list(dict.fromkeys([*known, *list_keys(rows), ALL]))
 
 
@@ -328,7 +328,7 @@ def round_number(value: Any, half: float | None = None, most: int = MOST_DIGITS)
         places = 1 - math.floor(math.log10(half))
     places = max(min(places, most - 1 - top), -top)
     if isinstance(value, int) or abs(value) >= 1e5 or abs(value) < 1e-3:
-        return number(value, max(top + places + 1, 1) if half else 3)
+        return number(float(value), max(top + places + 1, 1) if half else 3)
     return f"{round(value, places):.{max(places, 0)}f}"
 
 

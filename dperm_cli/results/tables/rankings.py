@@ -77,8 +77,9 @@ class Ranking:
 def rank_rows(rows: Sequence[Row], by: str = "mechanism", level: float = LEVEL) -> Ranking:
     """Rank names by excess risk within each problem: data, loss, set, regulariser and budget.
 
-    Seeds, folds and draws of data are joined first. Equal risks share the mean of their ranks; a
-    name that refuses comes last, and shares that place with others that do.
+    Rows without a guarantee do not take part. Seeds, folds and draws of data are joined first.
+    Equal risks share the mean of their ranks; a name that refuses comes last, and shares that place
+    with others that do.
 
     Args:
         rows: Summary rows.
@@ -92,7 +93,8 @@ def rank_rows(rows: Sequence[Row], by: str = "mechanism", level: float = LEVEL) 
 
     known = list_keys(rows)
     checks.choice("by", by, ["mechanism", *(key for key in known if key != "mechanism")])
-    kept = aggregate_rows(rows, choose_repetitions(None, rows))
+    private = [row for row in rows if row.get("guarantee") != "none"]
+    kept = aggregate_rows(private, choose_repetitions(None, private))
     labels = label_rows(kept, by)
     risks: dict[str, dict[str, float]] = {}
     for row, label in zip(kept, labels, strict=True):
@@ -172,6 +174,7 @@ def tell_ranking(ranking: Ranking) -> str:
             f"ranks that differ by more than {ranking.critical_difference:.2f} differ at the "
             f"{LEVEL:.0%} level (Nemenyi); all equal: p = {ranking.p_value:.2g} (Friedman)"
         )
+    lines.append("a ranking is a simulation: no epsilon covers choosing by it")
     if ranking.left_out:
         lines.append(f"left out: {ranking.left_out} problems that were not given to all")
     return "\n".join(lines)

@@ -128,13 +128,26 @@ def csv_text(rows: Sequence[Row]) -> str:
 def markdown(table: Table) -> str:
     """Markdown tables with the common facts above each and the notes below."""
     lines: list[str] = []
-    for part in table.sections:
+    for section in table.sections:
+        part = _move_last(section)
         lines += [f"{escape_markdown(fact)}  " for fact in part.facts]
         lines += ["", _pipe([f"{field.top} {field.low}".strip() for field in part.fields])]
         lines.append(_pipe([":--" if field.left else "--:" for field in part.fields]))
         lines += [_pipe([escape_markdown(text) for text in row]) for row in part.body]
         lines.append("")
     return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in table.notes)]) + "\n"
+
+
+# headings of what matters least on a page
+_LAST = (("epsilon", "accounted"), ("noise", "scale"), ("steps", ""), ("excess", "per record"))
+
+
+def _move_last(part: Section) -> Section:
+    """The section with the columns that matter first."""
+    heads = [(field.top, field.low) for field in part.fields]
+    order = sorted(range(len(heads)), key=lambda i: heads[i] in _LAST)
+    body = tuple(tuple(line[i] for i in order) for line in part.body)
+    return Section(part.facts, tuple(part.fields[i] for i in order), body)
 
 
 def _section(rows: Sequence[Row]) -> Section:
