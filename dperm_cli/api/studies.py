@@ -247,10 +247,7 @@ class Study:
 
     def plot_ranks(self, by: str = "mechanism", theme: str = "single") -> Figure:
         """The critical-difference diagram of ``rank``: grey bars join names that do not differ."""
-        found = rankings.rank_rows(self._rows, by)
-        names, means = zip(*((one.name, one.mean_rank) for one in found.names), strict=True)
-        alike = rankings.list_alike(found)
-        return rank_diagram.draw_ranks(names, means, found.critical_difference, alike, theme)
+        return rank_diagram.draw_ranking(rankings.rank_rows(self._rows, by), theme)
 
     def slopes(self) -> DataFrame:
         """Slopes of excess risk against epsilon, n and p on logarithmic axes, a row each.

@@ -10,6 +10,7 @@ from dperm_cli.results.charts import figure_drawing
 from dperm_cli.results.charts.chart_model import GREY, HUES, INK, MARKS, index_mark
 from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.charts.themes import THEMES, Theme
+from dperm_cli.results.tables.rankings import Ranking, list_alike
 
 _EDGE = 0.06  # inches of white around everything
 _LINE = 3.0  # heights of a letter between two names
@@ -37,6 +38,13 @@ def draw_ranks(
     size = THEMES[checks.choice("theme", theme, THEMES)]
     with figure_drawing.use_settings(size):
         return _draw(names, means, width, alike, size)
+
+
+def draw_ranking(ranking: Ranking, theme: str = "single") -> Any:
+    """The diagram of a ranking."""
+    names = [one.name for one in ranking.names]
+    means = [one.mean_rank for one in ranking.names]
+    return draw_ranks(names, means, ranking.critical_difference, list_alike(ranking), theme)
 
 
 def draw_files(drawn: Any, theme: str = "single") -> dict[str, bytes]:

@@ -32,9 +32,8 @@ MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 def report(arguments: list[str]) -> int:
     """``dperm report FOLDER [format=table|json] [html=true|false]``, keys of figure and table."""
-    words = Syntax(keys=("format", "html", "out", "ranks", "slopes", *KEYS, *TABLE_KEYS)).split(
-        arguments
-    )
+    keys = ("format", "html", "out", *EXTRA, *KEYS, *TABLE_KEYS)
+    words = Syntax(keys=keys).split(arguments)
     folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
         raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
@@ -45,10 +44,8 @@ def report(arguments: list[str]) -> int:
     # a page's column is what tables fit unless both columns are asked for
     width = "double" if asked.get("theme") == "double" else "single"
     format_ = words.choose("format", FORMATS)
+    extra = [name for name in EXTRA if words.choose(name, ("false", "true")) == "true"]
     made = print_study(Path(folder), format_, page=page, view=view, table=table, width=width)
-    extra = [
-        name for name in ("ranks", "slopes") if words.choose(name, ("false", "true")) == "true"
-    ]
     _write_extra(Path(folder), made.summary, extra, width, format_ == "json")
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
@@ -60,17 +57,18 @@ def _write_extra(
 ) -> None:
     """Write ranks with their diagram and slopes, and print them."""
     files: dict[str, bytes] = {}
+    told = []
     if "ranks" in extra:
-        found = rankings.rank_rows(rows)
-        names, means = zip(*((one.name, one.mean_rank) for one in found.names), strict=True)
-        alike = rankings.list_alike(found)
-        drawn = rank_diagram.draw_ranks(names, means, found.critical_difference, alike, theme)
-        files["ranks.csv"] = rankings.write_csv(found).encode()
-        pictures = rank_diagram.draw_files(drawn, theme)
-        files |= {f"ranks.{ending}": data for ending, data in pictures.items()}
-        told = [rankings.tell_ranking(found)]
-    else:
-        told = []
+        try:
+            found = rankings.rank_rows(rows)
+        except InputError as reason:  # all else is written: it is said, and no error
+            told.append(f"no ranks: {reason}")
+        else:
+            drawn = rank_diagram.draw_ranking(found, theme)
+            pictures = rank_diagram.draw_files(drawn, theme)
+            files = {f"ranks.{ending}": data for ending, data in pictures.items()}
+            files["ranks.csv"] = rankings.write_csv(found).encode()
+            told.append(rankings.tell_ranking(found))
     if "slopes" in extra:
         slopes = rankings.fit_slopes(rows)
         files["slopes.csv"] = rankings.write_slopes_csv(slopes).encode()
