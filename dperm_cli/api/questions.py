@@ -14,7 +14,7 @@ from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.results.charts import problem_portrait
-from dperm_cli.results.tables import account_table
+from dperm_cli.results.tables import account_table, problem_text
 from dperm_cli.runner.audit_findings import Findings
 from dperm_cli.runner.audit_request import parse as parse_audit
 from dperm_cli.runner.audits import audit_tables, fuzz
@@ -282,7 +282,7 @@ class Description:
             yield from ({"mechanism": name, **row} for row in rows)
 
     def __repr__(self) -> str:
-        return problem_portrait.format_problem(self.facts)
+        return problem_text.format_problem(self.facts)
 
     def _repr_html_(self) -> str:
         return as_html("Problem", repr(self))

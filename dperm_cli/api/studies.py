@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.results.records import study_frame
+from dperm_cli.results.charts import rank_diagram
+from dperm_cli.results.claims.experiment_tables import read_about
+from dperm_cli.results.records import given_names, study_frame
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import Report
+from dperm_cli.results.tables import rankings, study_tables
+from dperm_cli.results.tables.chosen_table import read_request
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.studies import study_folder
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _REFUSED = ("unsupported", "failed")
+_OF_RANKING = ("critical_difference", "p_value", "problems", "left_out")
 _MOST_NAMED = 6  # values of a column that a study shows of itself
 
 
@@ -119,7 +125,8 @@ class Study:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return self._store.read_all(self._cells)
+        manifest = self._store.read_manifest() or {}
+        return given_names.name_rows(self._store.read_all(self._cells), manifest)
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -130,7 +137,7 @@ class Study:
         return study_frame.make_frame(self._rows)
 
     def trials(self) -> DataFrame:
-        """One row a trial, as recorded; a cell without a release has one row that says why."""
+        """One row a trial, as recorded but for names that you gave; a cell without a release has one row that says why."""
         return study_frame.make_trials(self._records)
 
     @property
@@ -196,15 +203,63 @@ class Study:
         view = StudyView(x, y, hue, facet, aggregate, theme, words or None)
         return plot_study(self._rows, view)
 
-    def table(self, style: str = "terminal") -> str:
-        """The study's table.
+    def table(
+        self,
+        columns: Any = None,
+        rows: Any = None,
+        style: str = "terminal",
+        aggregate: Any = None,
+        theme: str = "single",
+    ) -> str:
+        """The study's table, numbers as far as they are sure.
 
         Args:
-            style: ``terminal``, ``markdown``, ``latex`` or ``csv``.
+            columns: Names of columns; None for those that matter, as many as have room.
+            rows: Values by column, such as ``{"mechanism": "noisy_gd", "epsilon": [1, 10]}``; cells
+                that have others are left out.
+            style: ``terminal``, ``md``, ``latex`` or ``html``.
+            aggregate: ``seed`` joins cells that differ in seeds, folds or draws of data, which
+                is done unasked; ``none`` does not.
+            theme: Of LaTeX: ``single`` fits a column of a page, ``double`` both.
         """
-        from dperm_cli.results.tables.summary_table import format_style
+        request = read_request(columns, rows, aggregate)
+        about = read_about(self._store.read_manifest() or {})
+        found = study_tables.choose_table(self._records, self._rows, about, request)
+        return study_tables.format_table(found, style, theme)
 
-        return format_style(self._rows, style)
+    def rank(self, by: str = "mechanism") -> DataFrame:
+        """Mean ranks by excess risk over the problems of the study, the best first.
+
+        Who refuses is ranked last and counted. ``attrs`` has ``critical_difference``, ``p_value``
+        and ``problems``; ``plot_ranks`` draws them.
+
+        Args:
+            by: What is ranked: a column or a key that differs within problems.
+
+        Raises:
+            InputError: No row has ``by``, or no problem was given to all names.
+        """
+        import pandas as pd
+
+        found = rankings.rank_rows(self._rows, by)
+        frame = pd.DataFrame([asdict(one) for one in found.names]).rename(columns={"name": by})
+        frame.attrs = {name: getattr(found, name) for name in _OF_RANKING}
+        return frame
+
+    def plot_ranks(self, by: str = "mechanism", theme: str = "single") -> Figure:
+        """The critical-difference diagram of ``rank``: grey bars join names that do not differ."""
+        return rank_diagram.draw_ranking(rankings.rank_rows(self._rows, by), theme)
+
+    def slopes(self) -> DataFrame:
+        """Slopes of excess risk against epsilon, n and p on logarithmic axes, a row each.
+
+        Columns ``low`` and ``high`` are the ends of a 95 % interval; points that are saturated
+        do not count, and curves of less than three have no row.
+        """
+        import pandas as pd
+
+        found = rankings.fit_slopes(self._rows)
+        return pd.DataFrame(found, columns=list(rankings.SLOPE_COLUMNS))
 
     def __repr__(self) -> str:
         counts = [f"{format_count(n, word)}" for word, n in self._count().items()]

@@ -23,7 +23,8 @@ from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Snapshot, Store, list_old
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.records.summary import summarise
-from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables import study_tables
+from dperm_cli.results.tables.chosen_table import ChosenTable, TableRequest
 
 FIGURES = ("figure.pdf", "figure.svg", "figure.png")
 CAPTION = "figure.caption.md"
@@ -36,7 +37,7 @@ class Report:
 
     Attributes:
         summary: one JSON-able dict per cell.
-        text: what the terminal shows.
+        text: what is printed where nobody's terminal limits its width.
         files: the paths written.
         broken: the manifest's cells with a damaged record.
         faults: where records or ledger contradict their own events, one line each.
@@ -44,6 +45,8 @@ class Report:
         notes: what left the ledger, and how many records have names of the old form.
         totals: what several releases with fresh noise cost together, as sentences.
         unwritten: which files could not be written, and why.
+        short: the table that a terminal shows, None where it shows ``text`` as it is.
+        after: the lines that stand in ``text`` below the table.
     """
 
     summary: list[dict[str, Any]]
@@ -56,6 +59,8 @@ class Report:
     notes: tuple[str, ...]
     totals: tuple[str, ...]
     unwritten: StorageError | None
+    short: ChosenTable | None = None
+    after: tuple[str, ...] = ()
 
 
 class _Files:
@@ -96,6 +101,8 @@ def write_report(
     others: Sequence[Store] = (),
     allow_unwritten: bool = False,
     view: StudyView | None = None,
+    table: TableRequest | None = None,
+    width: str = "single",
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
@@ -105,13 +112,14 @@ def write_report(
     ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
     this one: releases that only their ledgers know stay in this one's.
 
-    ``view`` is what the figure shows; None is what a study shows unasked.
+    ``view`` is what the figure shows and ``table`` what the tables do, but for ``table.csv``, which
+    has every cell; None is what a study shows unasked. ``width`` is that of ``table.tex``.
 
     All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
     not be written, otherwise that is a StorageError at the end.
 
-    Raises InputError when no study is there or it lacks what the view asks for, StorageError when
-    it cannot be read or written.
+    Raises InputError when no study is there or it lacks what is asked for, StorageError when it
+    cannot be read or written.
     """
     store = Snapshot(out)
     manifest = store.read_manifest() or {}
@@ -119,8 +127,8 @@ def write_report(
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     with hold_lease(store.out):
-        asked = view or StudyView()
-        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others, asked)
+        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others,
+                            view or StudyView(), table or TableRequest(), width)  # fmt: skip
     if made.unwritten is not None and not allow_unwritten:
         raise made.unwritten
     return made
@@ -136,22 +144,20 @@ def _write_files(
     page: bool,
     others: Sequence[Store],
     view: StudyView,
+    table: TableRequest,
+    width: str,
 ) -> Report:
     states = {cell: store.state(cell) for cell in cells}
     records = given_names.name_rows(store.read_all(cells), manifest)
     rows, about = summarise(records), experiment_tables.read_about(manifest)
-    if about is None:
-        csv, table = summary_table.csv_text(rows), summary_table.build(rows)
-        texts = summary_table.format_tables(csv, table)
-    else:
-        texts = experiment_tables.format_tables(records, about)
-    # before anything is written: the view may ask for what the study lacks
+    # before anything is written: a reader may ask for what the study lacks
+    texts = study_tables.make_tables(records, rows, about, table, width)
     figure, figure_note = None, None
     if figures:
         figure, figure_note = _describe_figure(records, rows, about, view)
     files = _Files(store.out)
-    for ending in ("csv", "md", "tex"):
-        files.write(f"table.{ending}", texts[ending].encode())
+    for ending, text in (("csv", texts.csv), ("md", texts.markdown), ("tex", texts.latex)):
+        files.write(f"table.{ending}", text.encode())
 
     def state_ledger() -> kept_ledger.LedgerState:
         every = list(dict.fromkeys([*cells, *store.cells()]))
@@ -176,7 +182,7 @@ def _write_files(
             records,
             manifest,
             about,
-            texts["csv"],
+            texts.csv,
             found,
             stated.faults,
             gaps,
@@ -186,7 +192,7 @@ def _write_files(
         files.write(html_page.PAGE, html_page.page(made))
     return Report(
         summary=rows,
-        text=texts["terminal"] + "".join(f"{note}\n" for note in notes),
+        text=texts.plain + "".join(f"{note}\n" for note in notes),
         files=tuple(str(store.out / name) for name in files.written),
         broken=tuple(cell for cell, state in states.items() if state == "broken"),
         faults=stated.faults,
@@ -195,6 +201,8 @@ def _write_files(
         notes=(*stated.notes, *_tell_old(store)),
         totals=tuple(ledger.fresh_totals(found)) if found else (),
         unwritten=files.find_fault(),
+        short=texts.short,
+        after=tuple(notes),
     )
 
 

@@ -62,7 +62,7 @@ def test_a_study_equals_itself_and_differs_from_another(study, run_small):
 
 
 @pytest.mark.parametrize(
-    ("style", "word"), [("terminal", "noisy_gd"), ("markdown", "noisy\\_gd"), ("latex", "tabular")]
+    ("style", "word"), [("terminal", "noisy_gd"), ("md", "noisy_gd"), ("latex", "tabular")]
 )
 def test_a_table_in_a_style(study, style, word):
     assert word in study.table(style=style)

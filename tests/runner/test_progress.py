@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dperm_cli.core import progress as steps
@@ -63,25 +65,79 @@ def test_the_first_failure_is_said_at_once(clock, capsys):
         assert capsys.readouterr().err == ""
 
 
-def test_on_a_terminal_one_line_is_rewritten(clock, capsys, monkeypatch):
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+@pytest.fixture
+def on_terminal(monkeypatch):
+    """Call it for a terminal of 100 letters behind the stderr of that moment."""
+
+    def use(**more):
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm-256color", "COLUMNS": "100", **more}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+
+    return use
+
+
+def drawn_lines(capsys):
+    """What a terminal was told since the last call, without codes."""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    return [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+
+
+def test_a_terminal_gets_a_bar_with_rate_and_time_left(clock, capsys, on_terminal):
+    on_terminal()
+    with progress.SweepMeter.open(40) as shown:
+        for key in range(10):
+            clock[0] += 0.5
+            shown.finish_cell(Outcome(str(key), "ok"), "a cell")
+        line = drawn_lines(capsys)[-1]
+        assert re.search(r"[━╸╺]{10}.* 10/40 2 cells/s, 15 s left$", line)
+        assert len(line) <= 100
+        clock[0] += 15.0
+        shown.finish_cell(Outcome("slow", "failed", "why"), "a cell")
+        assert "failed: a cell: why" in drawn_lines(capsys)
+        clock[0] += 1.0
+        shown.show_cell("the next")
+        line = drawn_lines(capsys)[-1]
+        assert line.startswith("the next")
+        assert "11/40, 1 failed 1.91 s/cell" in line
+    assert capsys.readouterr().err.endswith("\x1b[2K")  # nothing stays
+
+
+def test_short_work_has_no_bar(clock, capsys, on_terminal):
+    on_terminal()
     with progress.SweepMeter.open(2) as shown:
-        clock[0] = 1.0
+        clock[0] = 0.1
         shown.finish_cell(Outcome("a", "ok"), "a cell")
-    shown_text = capsys.readouterr().err
-    assert shown_text.startswith("\r\x1b[K1 done")
-    assert "\n" not in shown_text
-    assert shown_text.endswith("\r\x1b[K")
+    assert capsys.readouterr().err == ""
 
 
-def test_a_step_that_begins_is_shown_at_once(clock, capsys, monkeypatch):
-    """And its name is: a long line loses its beginning."""
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+def test_a_step_that_begins_is_shown_at_once(clock, capsys, on_terminal):
+    """Compiling may come before its next word."""
+    on_terminal()
     with progress.SweepMeter.open(2) as shown:
-        shown.show_cell("a name of some length" * 5)
+        shown.show_cell("a name")
         steps.report("optimum", 0, 0)
         assert capsys.readouterr().err == ""
         steps.report("compiling", 0, 60)
-        assert "length: compiling 0 %  [" in capsys.readouterr().err
+        assert drawn_lines(capsys)[-1].startswith("a name: compiling 0 %")
         steps.report("compiling", 1, 60)
         assert capsys.readouterr().err == ""
+
+
+def test_a_dumb_terminal_gets_plain_lines(clock, capsys, on_terminal):
+    on_terminal(TERM="dumb")
+    with progress.SweepMeter.open(3) as shown:
+        clock[0] = 11.0
+        shown.finish_cell(Outcome("a", "ok"), "a cell")
+    text = capsys.readouterr().err
+    assert text.endswith("2 remaining  [11 s]\n")
+    assert "\x1b" not in text
+
+
+def test_no_colour_where_nobody_wants_it(clock, capsys, on_terminal):
+    on_terminal(NO_COLOR="1")
+    with progress.SweepMeter.open(3) as shown:
+        clock[0] = 11.0
+        shown.finish_cell(Outcome("a", "ok"), "a cell")
+    assert not re.search(r"\x1b\[[0-9;]*[34][0-9;]*m", capsys.readouterr().err)

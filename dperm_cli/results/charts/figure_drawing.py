@@ -44,14 +44,14 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def draw_files(figure: Figure) -> dict[str, bytes]:
     """The figure's bytes by format."""
-    with _own_settings(THEMES[figure.theme]):
+    with use_settings(THEMES[figure.theme]):
         drawn = _lay_out(figure)
         return {name: image_bytes(drawn, name) for name in FORMATS}
 
 
 def draw_canvas(figure: Figure) -> Any:
     """The figure as matplotlib's own object, for a notebook or a script."""
-    with _own_settings(THEMES[figure.theme]):
+    with use_settings(THEMES[figure.theme]):
         return _lay_out(figure)
 
 
@@ -63,7 +63,7 @@ def image_bytes(drawn: Any, name: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _own_settings(theme: Theme) -> Iterator[None]:
+def use_settings(theme: Theme) -> Iterator[None]:
     """Matplotlib's settings for all figures; the user's own come back at the end."""
     private_folders.settle_matplotlib()
     import matplotlib

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
@@ -22,8 +22,15 @@ from dperm_cli.results.records.row_facts import (
     group_by,
     group_cells,
 )
-from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
+from dperm_cli.results.records.summary import BAND_WORDS, SUMMARY_NAMES, summarise_cell
 from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables.chosen_table import (
+    ChosenTable,
+    Column,
+    Group,
+    round_number,
+    write_value,
+)
 from dperm_cli.results.tables.summary_table import Field, Section, Table, format_exact
 
 POINTS = (
@@ -96,11 +103,93 @@ def _line(curve: Sequence[Point]) -> tuple[tuple[float, float], ...]:
 
 
 def format_tables(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, str]:
-    """The table as ``csv``, ``md``, ``tex`` and for the ``terminal``."""
+    """The complete table as ``csv``, ``md`` and for the ``terminal``."""
     rows = rows_of(records, about)
     names, body, sections = _by_cell(rows, about) if about["table"] else _by_point(rows, about)
     csv = csv_lines(names, ([format_exact(value) for value in line] for line in body))
     return summary_table.format_tables(csv, Table(sections, tuple(_notes(rows, about))))
+
+
+def choose_table(records: Sequence[Row], about: Mapping[str, Any]) -> ChosenTable:
+    """The table of an experiment for a column of a page, a group for each part or panel."""
+    rows = rows_of(records, about)
+    columns, groups = _choose_cells(rows, about) if about["table"] else _choose_points(rows, about)
+    caption, *notes = _notes(rows, about)
+    shared = [i for i, column in enumerate(columns) if _is_constant(groups, i)]
+    lines = [line for group in groups for line in group.lines]
+    told = [f"{columns[i].head} {lines[0][i]}" for i in shared if lines]
+    made = ChosenTable(caption, tuple(columns), tuple(groups), ())
+    kept = [i for i in range(len(columns)) if i not in shared] or list(range(len(columns)))
+    remarks = [f"In all lines: {', '.join(told)}", *notes] if told else notes
+    return replace(made.keep_columns(kept), remarks=tuple((note, "") for note in remarks))
+
+
+def _is_constant(groups: Sequence[Group], place: int) -> bool:
+    """Whether more than one line has the same in a column, so that a note can say it."""
+    texts = [line[place] for group in groups for line in group.lines]
+    return len(texts) > 1 and len(set(texts)) == 1
+
+
+def _choose_cells(
+    rows: Sequence[Row], about: Mapping[str, Any]
+) -> tuple[list[Column], list[Group]]:
+    names = list(about["table"])
+    groups, left = [], set()
+    for part in about["parts"]:
+        mine = [row for row in rows if part["name"] in row["_parts"]]
+        found = [[_cell(group, name) for name in names] for group in group_cells(mine).values()]
+        left |= {i for line in found for i, value in enumerate(line) if isinstance(value, str)}
+        if found:
+            texts = tuple(
+                tuple(write_value(*pair) for pair in zip(names, line, strict=True))
+                for line in found
+            )
+            groups.append(Group(part["text"] or part["name"], texts))
+    heads = [" ".join(name.replace(".", " ").split("_")) for name in names]
+    pairs = enumerate(zip(names, heads, strict=True))
+    return [Column(name, head, i in left) for i, (name, head) in pairs], groups
+
+
+_POINT_COLUMNS = (
+    Column("curve", "curve", left=True, needed=True), Column("at", "at", left=True, needed=True),
+    Column("value", "value"), Column("slope", "slope"), Column("band", BAND_WORDS),
+    Column("bound_upper", "upper bound"), Column("bound_lower", "lower bound"),
+    Column("floor", "floor"),
+)  # fmt: skip
+
+
+def _choose_points(
+    rows: Sequence[Row], about: Mapping[str, Any]
+) -> tuple[list[Column], list[Group]]:
+    groups = []
+    for panel in about["plot"]:
+        texts = [
+            _write_point(line, first=place == 0)
+            for curve in curves(rows, panel)
+            for place, line in enumerate(_lines(panel, curve))
+        ]
+        if texts:
+            what = f"{make_selection(panel).statistic} {panel['y'].replace('_', ' ')}"
+            groups.append(Group(f"{title(about, panel)}; {what}", tuple(texts)))
+    every = [line for group in groups for line in group.lines]
+    kept = [
+        i for i in range(len(_POINT_COLUMNS)) if any(line[i] not in ("-", "") for line in every)
+    ]
+    made = ChosenTable("", _POINT_COLUMNS, tuple(groups), ()).keep_columns(kept)
+    return list(made.columns), list(made.groups)
+
+
+def _write_point(line: Sequence[Any], first: bool) -> tuple[str, ...]:
+    """The cells of a point; the first of a curve has the slope of all."""
+    point = dict(zip(POINTS, line, strict=True))
+    low, high = point["q05"], point["q95"]
+    half = (high - low) / 2 if None not in (low, high) and point["trials"] > 1 else None
+    band = f"{round_number(low, half, 3)} .. {round_number(high, half, 3)}" if half else "-"
+    slope, error = point["slope"] if first else None, point["slope_error"]
+    told = "" if slope is None else f"{round_number(slope, error)} +- {round_number(error, error)}"
+    at = f"{str(point['axis']).rpartition('.')[2]} {format_value(point['x'])}"
+    bounds = [round_number(point[name]) for name in ("bound_upper", "bound_lower", "floor")]
+    return (point["curve"], at, round_number(point["value"], half, 3), told, band, *bounds)
 
 
 def _by_cell(

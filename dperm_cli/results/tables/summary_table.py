@@ -1,13 +1,13 @@
-"""The summary as a table: for the terminal, CSV, Markdown and LaTeX. Pure functions of rows."""
+"""The complete summary as a table: plain text, CSV and Markdown. Pure functions of rows."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.core import checks, plugin_words
+from dperm_cli.core import plugin_words
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
@@ -54,6 +54,8 @@ RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
 MOST_CERTIFICATES = 4
+_OF_SECTION = ("dataset", "loss", "constraint", "constraint_radius", "relation")
+_EVERY = frozenset(SUMMARY_NAMES)
 _WIDE = 1e-3  # a gap above this share of the data-free floor makes measured risks unreliable
 
 
@@ -78,7 +80,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """What the terminal, Markdown and LaTeX show: sections, and the notes below them."""
+    """What plain text and Markdown show: sections, and the notes below them."""
 
     sections: tuple[Section, ...]
     notes: tuple[str, ...]
@@ -88,26 +90,25 @@ def build(rows: Sequence[Row]) -> Table:
     """The table of a summary, one section per data set, loss, constraint and relation."""
     ran = [row for row in rows if row["status"] == "ok"]
     tagged = [{**row, "_variant": tags} for row, tags in zip(ran, find_variants(ran), strict=True)]
-    names = ("dataset", "loss", "constraint", "constraint_radius", "relation")
-    groups = group_by(tagged, lambda row: tuple(row[name] for name in names))
+    groups = group_by(tagged, section_of)
     sections = tuple(_section(group) for group in groups.values())
-    return Table(sections, (*_notes(ran), *_refusals(rows)))
+    return Table(sections, (*_notes(ran, _EVERY), *_refusals(rows)))
+
+
+def section_of(row: Row) -> tuple[Any, ...]:
+    """Equal for rows of one section."""
+    return tuple(row[name] for name in _OF_SECTION)
+
+
+def list_notes(rows: Sequence[Row], shown: Container[str]) -> list[str]:
+    """The notes on a table of summary rows that shows these columns only."""
+    ran = [row for row in rows if row["status"] == "ok"]
+    return [*_notes(ran, shown), *_refusals(rows)]
 
 
 def format_tables(csv: str, table: Table) -> dict[str, str]:
-    """A table as ``csv``, which is given, ``md``, ``tex`` and for the ``terminal``."""
-    return {
-        "csv": csv,
-        "md": markdown(table),
-        "tex": latex(table),
-        "terminal": format_terminal(table),
-    }
-
-
-def format_style(rows: Sequence[Row], style: str) -> str:
-    """The table of summary rows in one of ``STYLES``; InputError for another."""
-    checks.choice("style", style, STYLES)
-    return STYLES[style](build(rows))
+    """The complete table as ``csv``, which is given, ``md`` and for the ``terminal``."""
+    return {"csv": csv, "md": markdown(table), "terminal": format_terminal(table)}
 
 
 def format_terminal(table: Table) -> str:
@@ -127,7 +128,8 @@ def csv_text(rows: Sequence[Row]) -> str:
 def markdown(table: Table) -> str:
     """Markdown tables with the common facts above each and the notes below."""
     lines: list[str] = []
-    for part in table.sections:
+    for section in table.sections:
+        part = _move_last(section)
         lines += [f"{escape_markdown(fact)}  " for fact in part.facts]
         lines += ["", _pipe([f"{field.top} {field.low}".strip() for field in part.fields])]
         lines.append(_pipe([":--" if field.left else "--:" for field in part.fields]))
@@ -136,33 +138,23 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in table.notes)]) + "\n"
 
 
-def latex(table: Table) -> str:
-    """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
-    lines = ["% needs \\usepackage{booktabs}"]
-    for part in table.sections:
-        sides = "".join("l" if field.left else "r" for field in part.fields)
-        lines += ["\\begin{table}", "\\centering", f"\\caption{{{_sentences(part.facts)}}}"]
-        lines += [f"\\begin{{tabular}}{{{sides}}}", "\\toprule"]
-        lines.append(_latex_row([_latex_text(field.top) for field in part.fields]))
-        lines.append(_latex_row([_latex_text(field.low) for field in part.fields]))
-        lines.append("\\midrule")
-        lines += [_latex_row([_latex_text(text) for text in row]) for row in part.body]
-        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
-    return "\n".join([*lines, _sentences(table.notes)]) + "\n"
+# headings of what matters least on a page
+_LAST = (("epsilon", "accounted"), ("noise", "scale"), ("steps", ""), ("excess", "per record"))
 
 
-STYLES = {"terminal": format_terminal, "markdown": markdown, "latex": latex}
+def _move_last(part: Section) -> Section:
+    """The section with the columns that matter first."""
+    heads = [(field.top, field.low) for field in part.fields]
+    order = sorted(range(len(heads)), key=lambda i: heads[i] in _LAST)
+    body = tuple(tuple(line[i] for i in order) for line in part.body)
+    return Section(part.facts, tuple(part.fields[i] for i in order), body)
 
 
 def _section(rows: Sequence[Row]) -> Section:
     """The section of one problem: columns for what varies or matters, the rest as common facts."""
     fields = tuple(_fields(rows))
     body = tuple(tuple(field.text(row) for field in fields) for row in rows)
-    return Section(tuple(_facts(rows)), fields, body)
-
-
-def _sentences(lines: Sequence[str]) -> str:
-    return " ".join(_latex_text(line.replace(" | ", ", ").rstrip(".") + ".") for line in lines)
+    return Section(tuple(list_facts(rows)), fields, body)
 
 
 def _fields(rows: Sequence[Row]) -> list[Field]:
@@ -231,7 +223,7 @@ def _metric_fields(rows: Sequence[Row]) -> list[Field]:
     return fields
 
 
-def _facts(rows: Sequence[Row]) -> list[str]:
+def list_facts(rows: Sequence[Row]) -> list[str]:
     """The lines above a section: whatever its rows agree on."""
     first = rows[0]
     words = [str(first["dataset"]), str(first["loss"]), format_constraint(first)]
@@ -258,22 +250,22 @@ def _optimum_facts(rows: Sequence[Row]) -> list[str]:
     return [" | ".join(words)] if words else []
 
 
-def _notes(rows: Sequence[Row]) -> list[str]:
+def _notes(rows: Sequence[Row], shown: Container[str]) -> list[str]:
     if not rows:
         return []
     notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
-        if ids:
+        if ids and f"bound_{side}" in shown:
             whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
             notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(ids))}.")
-    if any(row["bound_factor"] is not None for row in rows):
+    if "bound_factor" in shown and any(row["bound_factor"] is not None for row in rows):
         notes.append(FACTOR)
     notes += _warn_uncertified(rows)
     sources = [row["accountant"] for row in rows if row["accountant"]]
-    if sources:
+    if sources and "epsilon_accounted" in shown:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
-    notes += _certificates(rows)
+    notes += _certificates(rows) if "certificate" in shown else []
     if any(row.get("population_source") == "from the data" for row in rows):
         notes.append(DISCLOSED)
     repeated = [row["noise"] for row in rows if row["trials"] > 1]
@@ -412,30 +404,3 @@ def _pipe(texts: Sequence[str]) -> str:
 def escape_markdown(text: str) -> str:
     """Text that a Markdown table shows as it is."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("_", "\\_").replace("<", "&lt;")
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
-
-
-def _latex_text(text: str) -> str:
-    """Escaped text; ``1.2e-5`` becomes a power of ten."""
-    mantissa, sign, exponent = text.partition("e")
-    if sign and _is_number(mantissa) and exponent.lstrip("-").isdigit():
-        return f"${mantissa} \\cdot 10^{{{exponent}}}$"
-    return "".join(_LATEX.get(mark, mark) for mark in text)
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").replace(".", "", 1).isdigit()
-
-
-def _latex_row(texts: Sequence[str]) -> str:
-    return " & ".join(texts) + r" \\"

@@ -1,4 +1,7 @@
-"""Progress on stderr: a live line on a terminal or in a notebook, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, a live line in a notebook, else a line now and then.
+
+The bar is drawn by rich, which is imported when there is something to draw, and never elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from dperm_cli.core import progress
+from dperm_cli.core import progress, terminal
 
 QUIET_SECONDS = 10.0
 # Cells to have seen before the time left is guessed.
 _SEEN = 3
 _WIDTH = 110  # of a live line
+_START_SECONDS = 0.3  # before a terminal gets a bar: short work has none
+_BAR = 24  # letters
+_WIPE = f"\r{' ' * (_WIDTH + 12)}\r"  # a notebook knows no code that clears a line
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
@@ -40,16 +46,52 @@ def _is_notebook() -> bool:
     return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
+class _Bar:
+    """A line of a terminal: what runs, a bar, a count and the pace. It is gone at the end."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        words = TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1),
+                           markup=False)  # fmt: skip
+        count, pace = (
+            TextColumn(f"{{task.fields[{name}]}}", table_column=Column(no_wrap=True), markup=False)
+            for name in ("count", "pace")
+        )
+        self._shown = Progress(
+            words, BarColumn(_BAR), count, pace, console=Console(file=sys.stderr), transient=True,
+            auto_refresh=False, redirect_stdout=False, redirect_stderr=False, expand=True,
+        )  # fmt: skip
+        self._task = self._shown.add_task("", total=1.0, count="", pace="")
+        self._shown.start()
+
+    def show(self, text: str, share: float | None, count: str, pace: str) -> None:
+        """Draw it; without a share the bar moves to and fro."""
+        total = None if share is None else 1.0
+        self._shown.update(self._task, description=text, completed=share or 0.0, total=total,
+                           count=count, pace=pace)  # fmt: skip
+        self._shown.refresh()
+
+    def note(self, text: str) -> None:
+        """A line above the bar, which stays."""
+        self._shown.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def stop(self) -> None:
+        self._shown.stop()
+
+
 class Meter:
     """Cells of a study and the long step inside the current one."""
 
     def __init__(self, cells: int) -> None:
         self.cells, self.done, self.name = cells, 0, ""
         self._silent = _silent.get()
-        terminal = sys.stderr.isatty()
-        self._live = terminal or _is_notebook()
-        # a notebook knows no code that clears a line
-        self._wipe = "\r\x1b[K" if terminal else f"\r{' ' * (_WIDTH + 12)}\r"
+        self._share: float | None = None
+        self._on_terminal = terminal.is_terminal(sys.stderr)
+        self._bar: _Bar | None = None
+        self._live = _is_notebook()
         self._started = self._printed = time.monotonic()
 
     @classmethod
@@ -66,19 +108,29 @@ class Meter:
     def cell(self, done: int, name: str) -> None:
         """``done`` cells are finished and the one called ``name`` begins."""
         self.done, self.name = done, name
-        self._show(self.head())
+        self._show()
 
     def step(self, label: str, done: float, total: float) -> None:
         share = f" {100.0 * done / total:.0f} %" if total else ""
+        self._share = done / total if total else None
         # on a terminal a step that begins is shown at once: compiling may come before its next word
-        self._show(f"{self.head()}: {label}{share}", at_once=bool(total) and not done)
+        self._show(f"{label}{share}", at_once=bool(total) and not done)
 
     def head(self) -> str:
         """What a step belongs to."""
         return f"cell {self.done + 1}/{self.cells} {self.name}"
 
+    def measure(self) -> tuple[float | None, str, str]:
+        """Of a bar: the share that is done, the count, and the pace with the time left."""
+        share = self.done / self.cells if self.cells > 1 else self._share
+        count = f"{self.done}/{self.cells}" if self.cells > 1 else ""
+        return share, count, _say_pace(self.done, self.cells - self.done, self.elapsed_seconds)
+
     def note(self, text: str) -> None:
         """A line that stays."""
+        if self._bar is not None:
+            self._bar.note(text)
+            return
         self.clear()
         tell(text)
 
@@ -86,24 +138,45 @@ class Meter:
     def elapsed_seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def _show(self, text: str, at_once: bool = False) -> None:
+    def _show(self, step: str = "", at_once: bool = False) -> None:
         now = time.monotonic()
         if self._silent:
             return
-        if self._live:
-            if at_once or now - self._printed >= 0.1:
+        since, head = now - self._printed, self.head()
+        text = f"{head}: {step}" if step else head
+        if self._on_terminal:
+            least = 0.1 if self._bar else _START_SECONDS
+            if at_once or since >= least:
                 self._printed = now
-                sys.stderr.write(f"{self._wipe}{text[-_WIDTH:]}  [{now - self._started:.0f} s]")
+                self._bar = self._bar or _Bar()
+                words = ": ".join(word for word in (self.name, step) if word)
+                self._bar.show(words, *self.measure())
+        elif self._live:
+            if at_once or since >= 0.1:
+                self._printed = now
+                sys.stderr.write(f"{_WIPE}{text[-_WIDTH:]}  [{now - self._started:.0f} s]")
                 sys.stderr.flush()
-        elif now - self._printed >= QUIET_SECONDS:
+        elif since >= QUIET_SECONDS:
             self._printed = now
             print(f"{text}  [{now - self._started:.0f} s]", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Take the live line away."""
+        """Take the bar or the live line away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
         if self._live and not self._silent:
-            sys.stderr.write(self._wipe)
+            sys.stderr.write(_WIPE)
             sys.stderr.flush()
+
+
+def _say_pace(done: int, left: int, seconds: float) -> str:
+    """How fast it goes and how long it will take, or how long it has taken so far."""
+    if not done or seconds <= 0.0:
+        return f"{seconds:.0f} s"
+    rate = done / seconds
+    pace = f"{rate:.3g} cells/s" if rate >= 1.0 else f"{1.0 / rate:.3g} s/cell"
+    return f"{pace}, {duration(left / rate)} left"
 
 
 @dataclass
@@ -160,7 +233,8 @@ class SweepMeter(Meter):
     def show_cell(self, name: str) -> None:
         """The cell of this name runs now, in this process."""
         self.name = name
-        self._show(self.head())
+        self._share = None
+        self._show()
 
     def finish_cell(self, outcome: Any, name: str) -> None:
         """Count a cell, and say at once when it is the first that failed."""
@@ -168,7 +242,15 @@ class SweepMeter(Meter):
         self.tally.seconds = self.elapsed_seconds
         if outcome.status == "failed" and self.tally.failed_count == 1:
             self.note(f"failed: {name}: {outcome.reason}")
-        self._show(self.head())
+        self._show()
+
+    def measure(self) -> tuple[float | None, str, str]:
+        ended = self.tally.total - self.tally.remaining_count
+        pace = _say_pace(self.tally.run_count, self.tally.remaining_count, self.elapsed_seconds)
+        if self.cells == 1:
+            return self._share, "", pace
+        failed = f", {self.tally.failed_count} failed" if self.tally.failed_count else ""
+        return ended / self.cells, f"{ended}/{self.cells}{failed}", pace
 
     def _estimate_left(self) -> str:
         ran, remaining = self.tally.run_count, self.tally.remaining_count

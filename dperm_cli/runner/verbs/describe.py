@@ -21,6 +21,7 @@ from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.tables import problem_text
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
@@ -45,7 +46,7 @@ def describe(arguments: list[str]) -> int:
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
     as_json = study.keys.format == "json"
-    print(canonical_json(found) if as_json else problem_portrait.format_problem(found))
+    print(canonical_json(found) if as_json else problem_text.format_problem(found))
     if not made.is_supported:
         fitting_mechanism.print_advice("every mechanism", made.find_fitting())
     return EXIT_OK

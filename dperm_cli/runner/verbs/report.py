@@ -10,29 +10,73 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dperm_cli.core import terminal
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
+from dperm_cli.core.files import write_files
 from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
+from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report, write_report
+from dperm_cli.results.tables import rankings
+from dperm_cli.results.tables.chosen_table import KEYS as TABLE_KEYS
+from dperm_cli.results.tables.chosen_table import TableRequest, read_request
+from dperm_cli.results.tables.text_tables import write_terminal
 from dperm_cli.runner.studies import study_folder
 
+EXTRA = ("ranks", "slopes")  # what is written beside the tables if asked for
 MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 
 def report(arguments: list[str]) -> int:
-    """``dperm report FOLDER [format=table|json] [html=true|false]`` and the keys of a figure."""
-    words = Syntax(keys=("format", "html", "out", *KEYS)).split(arguments)
+    """``dperm report FOLDER [format=table|json] [html=true|false]``, keys of figure and table."""
+    keys = ("format", "html", "out", *EXTRA, *KEYS, *TABLE_KEYS)
+    words = Syntax(keys=keys).split(arguments)
     folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
         raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
     page = words.choose("html", ("true", "false")) == "true"
     view = read_view(words.settings)
-    made = print_study(Path(folder), words.choose("format", FORMATS), page=page, view=view)
+    asked = words.settings
+    table = read_request(asked.get("columns"), asked.get("rows"), asked.get("aggregate"))
+    # a page's column is what tables fit unless both columns are asked for
+    width = "double" if asked.get("theme") == "double" else "single"
+    format_ = words.choose("format", FORMATS)
+    extra = [name for name in EXTRA if words.choose(name, ("false", "true")) == "true"]
+    made = print_study(Path(folder), format_, page=page, view=view, table=table, width=width)
+    _write_extra(Path(folder), made.summary, extra, width, format_ == "json")
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
     return exit_code(made)
+
+
+def _write_extra(
+    out: Path, rows: Sequence[Row], extra: Sequence[str], theme: str, silent: bool
+) -> None:
+    """Write ranks with their diagram and slopes, and print them."""
+    files: dict[str, bytes] = {}
+    told = []
+    if "ranks" in extra:
+        try:
+            found = rankings.rank_rows(rows)
+        except InputError as reason:  # all else is written: it is said, and no error
+            told.append(f"no ranks: {reason}")
+        else:
+            drawn = rank_diagram.draw_ranking(found, theme)
+            pictures = rank_diagram.draw_files(drawn, theme)
+            files = {f"ranks.{ending}": data for ending, data in pictures.items()}
+            files["ranks.csv"] = rankings.write_csv(found).encode()
+            told.append(rankings.tell_ranking(found))
+    if "slopes" in extra:
+        slopes = rankings.fit_slopes(rows)
+        files["slopes.csv"] = rankings.write_slopes_csv(slopes).encode()
+        told.append(rankings.tell_slopes(slopes))
+    if files:
+        write_files(out, files)
+    for text in () if silent else told:
+        print(f"\n{text}")
 
 
 def exit_code(made: Report) -> int:
@@ -49,17 +93,21 @@ def make_report(
     figures: bool = True,
     others: Sequence[Store] = (),
     view: StudyView | None = None,
+    table: TableRequest | None = None,
+    width: str = "single",
 ) -> Report:
     """Write all files of a study; what could not be written is in the report.
 
-    ``view`` is what the figure shows; None is what a study shows unasked.
+    ``view`` is what the figure shows and ``table`` what the tables do; None is what a study shows
+    unasked. ``width`` is that of ``table.tex``.
     ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
     what only the ledger knows, as it does of the ``others`` that were merged into this folder.
     """
     from dperm_cli.runner.cells.ledger_accountant import Accounting
 
     return write_report(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
-                        others=others, allow_unwritten=True, view=view)  # fmt: skip
+                        others=others, allow_unwritten=True, view=view, table=table,
+                        width=width)  # fmt: skip
 
 
 def print_study(
@@ -70,9 +118,11 @@ def print_study(
     figures: bool = True,
     others: Sequence[Store] = (),
     view: StudyView | None = None,
+    table: TableRequest | None = None,
+    width: str = "single",
 ) -> Report:
     """``make_report``, and all of it printed."""
-    made = make_report(out, trust, page, figures, others, view)
+    made = make_report(out, trust, page, figures, others, view, table, width)
     print_report(made, out, format_)
     return made
 
@@ -87,7 +137,7 @@ def print_report(made: Report, out: Path, format_: str) -> None:
     if format_ == "json":
         print(json_lines(made.summary))
     else:
-        print(made.text.rstrip("\n"))
+        print(_format_text(made).rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
     if names:
         print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
@@ -97,6 +147,14 @@ def print_report(made: Report, out: Path, format_: str) -> None:
     _tell_ledger(made)
     if made.unwritten is not None:
         raise made.unwritten
+
+
+def _format_text(made: Report) -> str:
+    """The table: on a terminal the columns that matter and have room, else all of it."""
+    if made.short is None or not sys.stdout.isatty():
+        return made.text
+    table = write_terminal(made.short, terminal.find_width(), bold=terminal.takes_codes(sys.stdout))
+    return "\n".join([table, *made.after])
 
 
 def _tell_trials(made: Report) -> None:

@@ -1,0 +1,92 @@
+"""A problem in words: three groups of mechanisms, best first, in forty lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from dperm_cli.results.tables.problem_text import MOST_LINES, WIDTH, format_problem, is_change
+
+
+def plan(epsilon, bound=None):
+    row = {"epsilon": epsilon, "supported": True, "guarantee": "approx", "steps": 5}
+    row |= {"noise_scale": 3.0 / epsilon, "bound_lower": 0.5, "bound_lower_id": "two-point"}
+    return row if bound is None else {**row, "bound_upper": bound, "bound_upper_id": "Thm 9"}
+
+
+def refusal(reason):
+    return [{"epsilon": e, "supported": False, "reason": reason} for e in (1.0, 2.0)]
+
+
+def facts(mechanisms):
+    numbers = ("lipschitz", "smoothness", "strong_convexity", "radius", "diameter", "width",
+               "width_error", "optimum", "optimum_gap", "floor_excess_risk",
+               "floor_excess_risk_per_record", "delta")  # fmt: skip
+    return {**dict.fromkeys(numbers, 1.0), "dataset": "d", "task": "binary", "n": 9, "p": 2,
+            "preprocessing": "as published", "loss": "hinge", "kernel": None,
+            "constraint": "l2_ball", "relation": "add_remove", "epsilons": [1.0, 2.0],
+            "metrics": {"metric": "r2", "train_metric": 0.1, "test_metric": None},
+            "mechanisms": mechanisms}  # fmt: skip
+
+
+def group(text, head):
+    """The lines of a group."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(head))
+    ends = (i for i, line in enumerate(lines) if i > start and not line.startswith("  "))
+    return lines[start + 1 : next(ends)]
+
+
+def test_what_fits_stands_first_and_the_best_first():
+    text = format_problem(facts({
+        "unknown": [plan(1.0), plan(2.0)],
+        "worse": [plan(1.0, 9.0), plan(2.0, 8.0)],
+        "better": [plan(1.0, 9.5), plan(2.0, 7.0)],
+        "needing": refusal("is not stable: set ridge above 0"),
+        "hopeless": refusal("no channel is known"),
+    }))  # fmt: skip
+    found = [line.split()[0] for line in group(text, "what fits")]
+    assert found == ["better", "worse", "unknown", "no"]
+    assert "9.5 / 7" in group(text, "what fits")[0]
+    assert [line.split(":")[0].strip() for line in group(text, "needs a change")] == ["needing"]
+    assert [line.split(":")[0].strip() for line in group(text, "impossible")] == ["hopeless"]
+
+
+def test_mechanisms_with_one_reason_share_a_line():
+    many = {name: refusal(f"{name} needs a kernel: set kernel=rbf") for name in ("a_1", "b_2")}
+    assert group(format_problem(facts(many)), "needs a change") == [
+        "  a_1, b_2: it needs a kernel: set kernel=rbf"
+    ]
+
+
+def test_a_plan_at_some_epsilons_is_in_both_groups():
+    rows = [plan(1.0, 3.0), *refusal("take less epsilon")[1:]]
+    text = format_problem(facts({"partly": rows}))
+    assert "3 / -" in group(text, "what fits")[0]
+    assert group(text, "needs a change") == ["  partly at epsilon 2: take less epsilon"]
+
+
+@pytest.mark.parametrize("count", [1, 25, 90])
+def test_there_are_never_too_many_lines(count):
+    reason = "set " + "a very long word " * 20
+    many = {f"fits_{i}": [plan(1.0, 5.0), plan(2.0, 4.0)] for i in range(count)}
+    many |= {f"needs_{i}": refusal(f"{i} {reason}") for i in range(count)}
+    lines = format_problem(facts(many)).splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+    assert "not private releases" in lines[-1]
+    assert any(line.startswith("needs a change") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("reason", "changes"),
+    [
+        ("lasso must be 0", True),
+        ("noisy_gd is proved for replace_one, not add_remove", True),
+        ("it gives approx guarantees, not pure", True),
+        ("squared has kinks; use mechanism=noisy_gd", False),
+        ("answers have no secure form; use mechanism.channel=l_1", True),
+        ("no channel keeps to this budget", False),
+    ],
+)
+def test_a_reason_names_a_change_or_none(reason, changes):
+    assert is_change(reason) is changes
