@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import astuple
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,7 +242,8 @@ class Study:
         import pandas as pd
 
         found = rankings.rank_rows(self._rows, by)
-        frame = pd.DataFrame([asdict(one) for one in found.names]).rename(columns={"name": by})
+        columns = [by, *rankings.COLUMNS]
+        frame = pd.DataFrame([astuple(one) for one in found.names], columns=columns)
         frame.attrs = {name: getattr(found, name) for name in _OF_RANKING}
         return frame
 
