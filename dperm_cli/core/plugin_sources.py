@@ -186,6 +186,31 @@ def add(word: str | os.PathLike[str]) -> PluginSource:
     return add_file(text) if is_file or not text else add_package(text)
 
 
+def add_importable(word: str | os.PathLike[str]) -> PluginSource:
+    """``add``, and the plug-ins that a package without entry points has, by its import name.
+
+    Args:
+        word: A file, an installed package, or a package that can be imported: its name, or its
+            folder. All plug-ins in the namespace of its topmost module are offered.
+
+    Raises:
+        InputError: It is none of these, or offers nothing.
+    """
+    text = os.fspath(word)
+    folder = os.path.abspath(os.path.expanduser(text)) if text else ""
+    in_folder = os.path.isfile(os.path.join(folder, "__init__.py"))
+    known = any(_distribution(point) == text for point in _list_entry_points())
+    if known or not in_folder and (not text.isidentifier() or os.path.exists(text)):
+        return add(text)
+    where, name = os.path.split(folder) if in_folder else ("", text)
+    module = plugin_files.import_package(where, name, text)
+    objects = collect_plugins(text, module)
+    path, digest = imported_files.hash_package(module)
+    source = PluginSource(path, digest, find_version(module), tuple(objects), module.__name__)
+    _keep(source, objects)
+    return source
+
+
 def add_environment() -> None:
     """Offer what ``DPERM_PLUGINS`` names: files or packages, with ``:`` between them."""
     for word in os.environ.get(VARIABLE, "").split(os.pathsep):
