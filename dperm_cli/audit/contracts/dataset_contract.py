@@ -93,7 +93,9 @@ def check_bounds(subject: Subject) -> str:
             count += len(y)
         if data.entry_bound is not None:
             most = float(np.max(np.abs(to_dense(data.x[:])), initial=0.0))
-            require(most <= data.entry_bound * (1 + _WITHIN), f"{made}: an entry is above the bound")
+            require(
+                most <= data.entry_bound * (1 + _WITHIN), f"{made}: an entry is above the bound"
+            )
     return f"{count} rows"
 
 
@@ -179,5 +181,8 @@ def check_size(subject: Subject) -> str:
         require(known.n in (None, data.n + held, data.n), f"{made}: it says {known.n} records, and "
                 f"loads {data.n} and {held} held out")  # fmt: skip
         one = 1 if made.intercept is True else 0  # a column of ones that is put beside the others
-        require(known.p in (None, data.p, data.p - one), f"{made}: it says {known.p} columns, and loads {data.p}")
+        require(
+            known.p in (None, data.p, data.p - one),
+            f"{made}: it says {known.p} columns, and loads {data.p}",
+        )
     return f"{len(subject.records)} sets of keys"

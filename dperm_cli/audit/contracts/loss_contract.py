@@ -116,7 +116,9 @@ def check_shapes(subject: Subject) -> str:
         require(kept == (data.x.tobytes(), data.y.tobytes()), "the records were written to")
         words = f"for theta {list(rows.shape)} and {data.n} records"
         require(np.shape(values) == (3, 4, data.n), f"values has shape {np.shape(values)} {words}")
-        require(np.shape(gradient) == rows.shape, f"gradient has shape {np.shape(gradient)} {words}")
+        require(
+            np.shape(gradient) == rows.shape, f"gradient has shape {np.shape(gradient)} {words}"
+        )
         one = [loss.gradient(row, data) for row in theta]
         require(_near(gradient.reshape(theta.shape), one), "gradient of many rows of theta is not "
                 "that of each row")  # fmt: skip
@@ -184,7 +186,7 @@ def check_slope(subject: Subject) -> str:
         theta = _points(loss, data, radius)
         total = np.sum(loss.values(theta, data), axis=-1)
         slopes = loss.gradient(theta, data)
-        ahead = (theta[None] - theta[:, None])
+        ahead = theta[None] - theta[:, None]
         rise = total[None] - total[:, None]
         least = np.einsum("ijp,ip->ij", ahead, slopes)
         short = least - rise

@@ -137,7 +137,7 @@ def require(holds: Any, words: str) -> None:
 def show(number: Any) -> str:
     """A number or a row of numbers, shortened."""
     found = np.asarray(number, dtype=float)
-    if found.ndim == 0:
-        return f"{float(found):.6g}"
+    if found.size == 1:
+        return f"{float(found.ravel()[0]):.6g}"
     head = ", ".join(f"{float(one):.4g}" for one in found.ravel()[:6])
     return f"[{head}{', ...' if found.size > 6 else ''}]"

@@ -96,7 +96,9 @@ def check_draw(subject: Subject) -> str:
         )
         p = target.constraint.p
         require(one.shape == (p,), f"a draw has shape {list(one.shape)} in {p} dimensions")
-        require(target.constraint.contains(one, 1e-7), f"the draw {show(one)} is outside of the set")
+        require(
+            target.constraint.contains(one, 1e-7), f"the draw {show(one)} is outside of the set"
+        )
         require(np.array_equal(one, again), "the same numbers give another draw")
         require(not np.array_equal(one, other), "other numbers give the same draw")
         count += 1

@@ -11,6 +11,10 @@ import numpy as np
 
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.core import registry
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import optimum
 
 DIMENSIONS = (1, 2, 5)
 SCALES = (1e-6, 0.1, 1.0, 10.0, 1e5)
@@ -259,7 +263,7 @@ def check_isotropic(subject: Subject) -> str:
     return f"{len(subject.examples)} sets"
 
 
-@promise("what it offers beyond the methods agrees with them: vertices, balls, root",
+@promise("what it offers beyond the methods agrees with them: vertices, balls, root, cone rows",
          mend="leave out a capability that does not describe this very set")  # fmt: skip
 def check_capabilities(subject: Subject) -> str:
     seen = []
@@ -282,7 +286,22 @@ def check_capabilities(subject: Subject) -> str:
             clear = np.abs(np.max(out, axis=1)) > 1e-6 * body.radius
             inside = np.max(out, axis=1) <= 0
             require((inside == body.contains(theta))[clear], f"{body}: its balls are another set")
+        if body.cone_rows is not None:
+            _check_cone_rows(body)
+            seen.append("cone rows")
     if not seen:
         raise NotTried("it offers none of them")
     return ", ".join(dict.fromkeys(seen))
 
+
+def _check_cone_rows(body: Any) -> None:
+    """A cone program on its rows finds an optimum, and support proves that it is one."""
+    x = np.random.default_rng(5).standard_normal((12, body.p))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y = np.clip(body.radius * x[:, 0], -1.0, 1.0) + 0.2 * np.resize([1.0, -1.0], 12)
+    data = Data.of_records("contract", "regression", x, y, 1.0, 1.2, f"cone rows {body!r}")
+    problem = Problem(data, registry.load("loss", "absolute")(), body)
+    found = optimum.solve(problem)
+    start = float(problem.objective(body.centre()))
+    require(found.gap <= 1e-3 * max(start, 1e-9), f"{body}: the optimum on its cone_rows has a gap "
+            f"of {show(found.gap)} by its support: they are another set")  # fmt: skip

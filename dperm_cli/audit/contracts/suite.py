@@ -204,4 +204,3 @@ def load_contract(word: str) -> ModuleType:
 
 def _list_keys(kind: str, made: Any) -> list[str]:
     return [] if kind == "bound" else list(keys_of(made))
-
