@@ -31,6 +31,7 @@ from dperm_cli.core.plugin_files import (
     collect_plugins,
     find_kind,
     find_version,
+    import_package,
     quiet_stdout,
     read_file,
     run_file,
@@ -200,10 +201,11 @@ def add_importable(word: str | os.PathLike[str]) -> PluginSource:
     folder = os.path.abspath(os.path.expanduser(text)) if text else ""
     in_folder = os.path.isfile(os.path.join(folder, "__init__.py"))
     known = any(_distribution(point) == text for point in _list_entry_points())
-    if known or not in_folder and (not text.isidentifier() or os.path.exists(text)):
+    is_name = text.isidentifier() and not os.path.exists(text)
+    if known or not (in_folder or is_name):
         return add(text)
     where, name = os.path.split(folder) if in_folder else ("", text)
-    module = plugin_files.import_package(where, name, text)
+    module = import_package(where, name, text)
     objects = collect_plugins(text, module)
     path, digest = imported_files.hash_package(module)
     source = PluginSource(path, digest, find_version(module), tuple(objects), module.__name__)

@@ -1,10 +1,10 @@
 """The group-lasso ball as a plug-in of dperm: few groups of coefficients are other than zero.
 
     dperm check group_lasso_ball.py
-    dperm run --plugin group_lasso_ball.py constraint=group_lasso_ball mechanism=noisy_gd
+    dperm run --plugin group_lasso_ball.py constraint=group_lasso_ball
 
-Coefficients come in groups of ``group_size`` columns in a row (the last may be smaller). The ball is
-{theta: sum over groups of |theta_group|_2 <= radius}; with groups of one column it is the L1 ball.
+Coefficients come in groups of ``group_size`` columns in a row (the last may be smaller). The ball
+is {theta: sum over groups of |theta_group|_2 <= radius}; groups of one column give the L1 ball.
 """
 
 import math

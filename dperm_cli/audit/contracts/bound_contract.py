@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +10,17 @@ from typing import Any
 
 from dperm_cli.audit.contracts.promises import NotTried, promise, require
 from dperm_cli.bounds.base import QUANTITIES, Bound, Setting, risk_range
-from dperm_cli.core import registry
+from dperm_cli.core import plugin_sources, registry
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.sets import make_ball
 
-_SETTINGS = {"step_size": 0.1, "momentum": 0.0, "batch": 1}
+_MECHANISMS = (
+    "noisy_gd", "output_perturbation", "objective_perturbation", "one_pass_sgd", "localization",
+)  # fmt: skip
+_BUDGETS = (Budget(0.1, 0.0), Budget(1.0, 1e-6), Budget(10.0, 1e-6))
 
 
 @dataclass(frozen=True)
@@ -31,21 +36,25 @@ def make_subject(made: Any, others: Any = None) -> Subject:
 
 
 def _settings() -> Iterator[Setting]:
-    """Problems, budgets and mechanisms of many kinds."""
-    for n in (50, 5000):
-        for p in (1, 10):
-            for ridge in (0.0, 0.1):
-                spec = bare_spec(n, 1.0, make_ball(1.0, p), regulariser=Regulariser(ridge),
-                                 smoothness=0.25)  # fmt: skip
-                for epsilon, delta in ((0.1, 0.0), (1.0, 1e-6), (10.0, 1e-6)):
-                    kind = "approx" if delta else "pure"
-                    for name in registry.list_protective():
-                        yield Setting(spec, Budget(epsilon, delta), kind, name, 1.0, 10, _SETTINGS)
+    """What bounds are evaluated at: plans of quick mechanisms, and those from outside."""
+    names = [*_MECHANISMS, *plugin_sources.classes("mechanism")]
+    for n, p, ridge in itertools.product((50, 5000), (1, 10), (0.0, 0.1)):
+        spec = bare_spec(n, 1.0, make_ball(1.0, p), regulariser=Regulariser(ridge), smoothness=0.25)
+        for budget in _BUDGETS:
+            for name in names:
+                try:
+                    plan = registry.load("mechanism", name)().plan(spec, budget)
+                except Unsupported:
+                    continue
+                kind = plan.guarantee.kind
+                yield Setting(spec, budget, kind, name, plan.noise_scale, plan.steps, plan.settings)
 
 
-@promise("it says what it is a bound on, and of which kind",
-         mend="kind is upper or lower, constant explicit or order, quantity one of "
-         "dperm_cli.bounds.base.QUANTITIES; upper_bound and lower_bound set them")  # fmt: skip
+@promise(
+    "it says what it is a bound on, and of which kind",
+    mend="kind is upper or lower, constant explicit or order, quantity one of "
+    "dperm_cli.bounds.base.QUANTITIES; upper_bound and lower_bound set them",
+)
 def check_declaration(subject: Subject) -> str:
     made = subject.bound
     require(made.kind in ("upper", "lower"), f"kind is {made.kind!r}")
@@ -54,22 +63,28 @@ def check_declaration(subject: Subject) -> str:
     return f"{made.kind}, {made.constant}, {made.quantity}"
 
 
-@promise("each condition holds, or gives a reason of one line", mend="a condition returns None, or "
-         "a short text that says why the bound does not apply")  # fmt: skip
+@promise(
+    "each condition holds, or gives a reason of one line",
+    mend="a condition returns None, or a short text that says why the bound does not apply",
+)
 def check_conditions(subject: Subject) -> str:
     count = 0
     for at in _settings():
         reason = subject.bound.applies(at)
-        require(reason is None or (isinstance(reason, str) and reason and "\n" not in reason),
-                f"a condition gave {reason!r}")  # fmt: skip
+        require(
+            reason is None or (isinstance(reason, str) and reason and "\n" not in reason),
+            f"a condition gave {reason!r}",
+        )
         count += 1
     return f"{count} settings"
 
 
-@promise("where it applies its value is a finite number, not negative; a lower bound on a risk is "
-         "no larger than any risk can be",
-         mend="check the formula's units (risks are sums over records), and give a condition for "
-         "where it does not hold")  # fmt: skip
+@promise(
+    "where it applies its value is a finite number, not negative; a lower bound on a risk is "
+    "no larger than any risk can be",
+    mend="check the formula's units (risks are sums over records), and give a condition for "
+    "where it does not hold",
+)
 def check_value(subject: Subject) -> str:
     made, count = subject.bound, 0
     for at in _settings():
@@ -81,8 +96,11 @@ def check_value(subject: Subject) -> str:
         of_risk = made.quantity == "excess_risk" and made.constant == "explicit"
         if made.kind == "lower" and of_risk:
             most = risk_range(at)
-            require(value <= most * (1 + 1e-9), f"its value {value:.4g} at {words} is above the "
-                    f"largest risk that there is, {most:.4g}")  # fmt: skip
+            require(
+                value <= most * (1 + 1e-9),
+                f"its value {value:.4g} at {words} is above the "
+                f"largest risk that there is, {most:.4g}",
+            )
         count += 1
     if not count:
         raise NotTried("it applies to none of the settings that were tried")

@@ -42,9 +42,11 @@ def make_subject(cls: type[Any], others: Any = None) -> Subject:
     return Subject(make_examples(cls))
 
 
-@promise("it names its task, and load gives records of that task",
-         mend="task is one of binary, regression, multiclass, location; load(data_dir) returns "
-         "Data.of_records(..., task=...)")  # fmt: skip
+@promise(
+    "it names its task, and load gives records of that task",
+    mend="task is one of binary, regression, multiclass, location; load(data_dir) returns "
+    "Data.of_records(..., task=...)",
+)
 def check_task(subject: Subject) -> str:
     for made, data in subject.records:
         require(made.task in TASKS, f"task is {made.task!r}")
@@ -55,16 +57,22 @@ def check_task(subject: Subject) -> str:
     return f"task {subject.examples[0].task}; {len(subject.records)} sets of keys"
 
 
-@promise("records are a float64 matrix with a label for each row, all numbers finite",
-         mend="x is [n, p] float64 (C order, or csr_array), y is [n] float64, x_test and y_test "
-         "likewise with as many columns")  # fmt: skip
+@promise(
+    "records are a float64 matrix with a label for each row, all numbers finite",
+    mend="x is [n, p] float64 (C order, or csr_array), y is [n] float64, x_test and y_test "
+    "likewise with as many columns",
+)
 def check_shapes(subject: Subject) -> str:
     count = 0
     for _, data in subject.records:
-        require(data.x.ndim == 2 and data.y.shape == (data.n,), f"x has shape {data.x.shape} and "
-                f"y {data.y.shape}")  # fmt: skip
-        require(data.x.dtype == np.float64 and data.y.dtype == np.float64,
-                f"x is {data.x.dtype} and y {data.y.dtype}, not float64")  # fmt: skip
+        require(
+            data.x.ndim == 2 and data.y.shape == (data.n,),
+            f"x has shape {data.x.shape} and y {data.y.shape}",
+        )
+        require(
+            data.x.dtype == np.float64 and data.y.dtype == np.float64,
+            f"x is {data.x.dtype} and y {data.y.dtype}, not float64",
+        )
         require(data.n >= 1 and data.p >= 1, f"{data.n} records of {data.p} columns")
         for word, rows in (("x", data.x), ("x_test", data.x_test)):
             if rows is not None:
@@ -75,21 +83,28 @@ def check_shapes(subject: Subject) -> str:
     return f"{count} records"
 
 
-@promise("every row keeps its row_bound and every target its target_bound",
-         mend="shorten each row by itself to the declared row_bound (rows / max(1, norm / bound)), "
-         "clip each target; never divide by a number that was measured on all records")  # fmt: skip
+@promise(
+    "every row keeps its row_bound and every target its target_bound",
+    mend="shorten each row by itself to the declared row_bound (rows / max(1, norm / bound)), "
+    "clip each target; never divide by a number that was measured on all records",
+)
 def check_bounds(subject: Subject) -> str:
     count = 0
     for made, data in subject.records:
         parts = ((data.x, data.y), (data.x_test, data.y_test))
         for x, y in ((x, y) for x, y in parts if x is not None):
             longest = float(np.max(np.linalg.norm(to_dense(x[:]), axis=1), initial=0.0))
-            require(longest <= data.row_bound * (1 + _WITHIN), f"{made}: a row has norm "
-                    f"{show(longest)}, and row_bound is {show(data.row_bound)}")  # fmt: skip
+            require(
+                longest <= data.row_bound * (1 + _WITHIN),
+                f"{made}: a row has norm {show(longest)}, and row_bound is {show(data.row_bound)}",
+            )
             if data.task == "regression":
                 most = float(np.max(np.abs(y), initial=0.0))
-                require(most <= data.target_bound * (1 + _WITHIN), f"{made}: a target is "
-                        f"{show(most)}, and target_bound is {show(data.target_bound)}")  # fmt: skip
+                require(
+                    most <= data.target_bound * (1 + _WITHIN),
+                    f"{made}: a target is "
+                    f"{show(most)}, and target_bound is {show(data.target_bound)}",
+                )
             count += len(y)
         if data.entry_bound is not None:
             most = float(np.max(np.abs(to_dense(data.x[:])), initial=0.0))
@@ -99,13 +114,18 @@ def check_bounds(subject: Subject) -> str:
     return f"{count} rows"
 
 
-@promise("labels are those of the task: -1 and 1, 0 .. classes - 1, or targets within the bound",
-         mend="binary: y of -1.0 and 1.0; multiclass: 0.0 .. classes - 1 with classes= given; "
-         "location: zeros; and target_bound=1.0 for all but regression")  # fmt: skip
+@promise(
+    "labels are those of the task: -1 and 1, 0 .. classes - 1, or targets within the bound",
+    mend="binary: y of -1.0 and 1.0; multiclass: 0.0 .. classes - 1 with classes= given; "
+    "location: zeros; and target_bound=1.0 for all but regression",
+)
 def check_labels(subject: Subject) -> str:
     for made, data in subject.records:
-        allowed = {"binary": [-1.0, 1.0], "location": [0.0],
-                   "multiclass": [float(k) for k in range(data.classes)]}.get(data.task)  # fmt: skip
+        allowed = {
+            "binary": [-1.0, 1.0],
+            "location": [0.0],
+            "multiclass": [float(k) for k in range(data.classes)],
+        }.get(data.task)
         for y in (data.y, data.y_test):
             if y is None or allowed is None:
                 continue
@@ -114,18 +134,24 @@ def check_labels(subject: Subject) -> str:
     return f"{len(subject.records)} sets of keys"
 
 
-@promise("loading twice gives the same bytes, and draws nothing from numpy's shared generator",
-         mend="make every number from the seed of its keys: np.random.default_rng(self.seed)")  # fmt: skip
+@promise(
+    "loading twice gives the same bytes, and draws nothing from numpy's shared generator",
+    mend="make every number from the seed of its keys: np.random.default_rng(self.seed)",
+)
 def check_determinism(subject: Subject) -> str:
     for made, data in subject.records:
         before = np.random.get_state()[1].tobytes(), np.random.get_state()[2]  # type: ignore[index, union-attr]
         again = made.load(None)
         after = np.random.get_state()[1].tobytes(), np.random.get_state()[2]  # type: ignore[index, union-attr]
         require(before == after, f"{made}: it draws from np.random, which no key seeds")
-        require(_bytes(data) == _bytes(again), f"{made}: loaded twice, its records are not the "
-                "same: the seed does not fix them")  # fmt: skip
-        require(data.fingerprint == again.fingerprint, f"{made}: loaded twice, its fingerprint is "
-                "not the same")  # fmt: skip
+        require(
+            _bytes(data) == _bytes(again),
+            f"{made}: loaded twice, its records are not the same: the seed does not fix them",
+        )
+        require(
+            data.fingerprint == again.fingerprint,
+            f"{made}: loaded twice, its fingerprint is not the same",
+        )
         require(np.array_equal(data.names, again.names), f"{made}: names of records change")
     return f"{2 * len(subject.records)} loads"
 
@@ -135,29 +161,39 @@ def _bytes(data: Data) -> tuple[Any, ...]:
     return tuple(None if one is None else to_dense(one[:]).tobytes() for one in parts)
 
 
-@promise("other records have another fingerprint", mend="put every key that the records depend on "
-         "into the fingerprint: two data sets of one fingerprint share optima and noise")  # fmt: skip
+@promise(
+    "other records have another fingerprint",
+    mend="put every key that the records depend on "
+    "into the fingerprint: two data sets of one fingerprint share optima and noise",
+)
 def check_fingerprint(subject: Subject) -> str:
     seen: dict[str, tuple[Any, tuple[Any, ...]]] = {}
     for made, data in subject.records:
         require(isinstance(data.fingerprint, str) and data.fingerprint, "its fingerprint is empty")
         other, content = seen.setdefault(data.fingerprint, (made, _bytes(data)))
-        require(content == _bytes(data), f"{other} and {made} have one fingerprint and different "
-                "records")  # fmt: skip
+        require(
+            content == _bytes(data),
+            f"{other} and {made} have one fingerprint and different records",
+        )
     return f"{len(subject.records)} sets of keys"
 
 
-@promise("bounds and other public facts do not follow the records",
-         mend="declare row_bound and target_bound; a bound that is measured tells something of "
-         "the records without any privacy")  # fmt: skip
+@promise(
+    "bounds and other public facts do not follow the records",
+    mend="declare row_bound and target_bound; a bound that is measured tells something of "
+    "the records without any privacy",
+)
 def check_declared_bounds(subject: Subject) -> str:
     first, usual = subject.records[0]
     pairs = [pair for pair in subject.records[1:] if _differs_in_seed(first, pair[0])]
     for _, data in pairs:
         facts = [usual.facts(), data.facts()]
         words = [(f.n, f.p, f.row_bound, f.target_bound, f.entry_bound, f.classes) for f in facts]
-        require(words[0] == words[1], f"another seed changes n, p, row_bound, target_bound, "
-                f"entry_bound or classes: {words[0]} and {words[1]}")  # fmt: skip
+        require(
+            words[0] == words[1],
+            f"another seed changes n, p, row_bound, target_bound, "
+            f"entry_bound or classes: {words[0]} and {words[1]}",
+        )
     require(not usual.data_dependent, "data_dependent is true: a step was fitted to the records")
     for _, data in subject.records:
         row = np.zeros(data.p)
@@ -171,15 +207,20 @@ def _differs_in_seed(first: Any, made: Any) -> bool:
     return names == ["seed"]
 
 
-@promise("what it says of its size before loading is so", mend="size = (records, columns), or "
-         "find_size(data_dir), counts held-out records too; leave it out where it is not "
-         "known")  # fmt: skip
+@promise(
+    "what it says of its size before loading is so",
+    mend="size = (records, columns), or "
+    "find_size(data_dir), counts held-out records too; leave it out where it is not "
+    "known",
+)
 def check_size(subject: Subject) -> str:
     for made, data in subject.records:
         known = made.find_size(None)
         held = 0 if data.x_test is None else data.x_test.shape[0]
-        require(known.n in (None, data.n + held, data.n), f"{made}: it says {known.n} records, and "
-                f"loads {data.n} and {held} held out")  # fmt: skip
+        require(
+            known.n in (None, data.n + held, data.n),
+            f"{made}: it says {known.n} records, and loads {data.n} and {held} held out",
+        )
         one = 1 if made.intercept is True else 0  # a column of ones that is put beside the others
         require(
             known.p in (None, data.p, data.p - one),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import MISSING
 from typing import Any
 
-from dperm_cli.audit.contracts.promises import Broken
+from dperm_cli.audit.contracts.promises import Broken, NotTried
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Field, FromRun, fields_of
 
-_MOST = 8  # objects of one class
+_MOST = 12  # objects of one class
+_NONE = object()
 _FREE = 1.7  # for a number without a default: no power of two, whose rounding is kind
 
 
@@ -22,18 +24,25 @@ def make_examples(cls: type[Any], **own: Any) -> tuple[Any, ...]:
         own: values of fields that no key sets.
 
     Raises:
-        Broken: the defaults themselves are refused, or a field has none that could be guessed.
+        Broken: the defaults themselves are refused.
+        NotTried: a key must be given, and no value of it can be guessed.
     """
     fields = [field for name, field in fields_of(cls).items() if name not in own]
     given = {field.name: _fill_in(field) for field in fields if field.default is MISSING}
     try:
         found = [cls(**given, **own)]
     except InputError as error:
+        if error.value is None:  # a key that only a user can give, such as the name of a file
+            raise NotTried(str(error)) from None
         raise Broken(f"its own defaults are refused: {error}") from None
     # a seed first: of all keys it alone must not change a public fact
-    for field in sorted(fields, key=lambda field: field.name != "seed"):
-        for value in _vary(field, given.get(field.name, field.default)):
-            made = _try_to_make(cls, {**given, **own, field.name: value})
+    fields.sort(key=lambda field: field.name != "seed")
+    others = [_vary(field, given.get(field.name, field.default)) for field in fields]
+    for values in itertools.zip_longest(*others, fillvalue=_NONE):
+        for field, value in zip(fields, values, strict=True):
+            made = (
+                None if value is _NONE else _try_to_make(cls, {**given, **own, field.name: value})
+            )
             if made is not None and made not in found:
                 found.append(made)
     return tuple(found[:_MOST])
@@ -56,7 +65,7 @@ def _fill_in(field: Field) -> Any:
         return False
     number = _FREE if float in field.types else 3 if int in field.types else None
     if number is None:
-        raise Broken(f"the field {field.name} has no default, and none can be guessed")
+        raise NotTried(f"the key {field.key} has no default, and none can be guessed")
     low, high = _limits(field)
     if low is not None and high is not None and not low <= number <= high:
         return type(number)(low + 0.4 * (high - low))

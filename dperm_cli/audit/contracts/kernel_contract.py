@@ -51,9 +51,11 @@ def _cases(subject: Subject) -> Iterator[tuple[Any, np.ndarray, float]]:
             yield kernel, x, bound
 
 
-@promise("the kernel is symmetric and positive semidefinite",
-         mend="gram(a, b) must be <phi(a_i), phi(b_j)> for some map phi: no eigenvalue of "
-         "gram(a, a) is below 0; minima rest on it")  # fmt: skip
+@promise(
+    "the kernel is symmetric and positive semidefinite",
+    mend="gram(a, b) must be <phi(a_i), phi(b_j)> for some map phi: no eigenvalue of "
+    "gram(a, a) is below 0; minima rest on it",
+)
 def check_semidefinite(subject: Subject) -> str:
     count = 0
     for kernel, x, _ in _cases(subject):
@@ -65,15 +67,20 @@ def check_semidefinite(subject: Subject) -> str:
         least = float(np.linalg.eigvalsh(gram)[0])
         require(least >= -1e-8 * size, f"{kernel}: an eigenvalue of gram(a, a) is {show(least)}")
         part = kernel.gram(x[:5], x)
-        require(np.abs(part - gram[:5]) <= _CLOSE * size, f"{kernel}: gram of some rows is not "
-                "part of that of all: a_i and b_j alone must decide it")  # fmt: skip
+        require(
+            np.abs(part - gram[:5]) <= _CLOSE * size,
+            f"{kernel}: gram of some rows is not "
+            "part of that of all: a_i and b_j alone must decide it",
+        )
         count += gram.size
     return f"{count} entries"
 
 
-@promise("diagonal is K(x, x), and sparse rows give what dense ones do",
-         mend="diagonal(a) = [K(a_i, a_i)]; use dense, products, squares and distances of "
-         "kernels.base for rows of either form")  # fmt: skip
+@promise(
+    "diagonal is K(x, x), and sparse rows give what dense ones do",
+    mend="diagonal(a) = [K(a_i, a_i)]; use dense, products, squares and distances of "
+    "kernels.base for rows of either form",
+)
 def check_diagonal(subject: Subject) -> str:
     for kernel, x, _ in _cases(subject):
         gram, thin = kernel.gram(x, x), sparse.csr_array(x)
@@ -81,29 +88,40 @@ def check_diagonal(subject: Subject) -> str:
         off = np.abs(np.diag(gram) - kernel.diagonal(x))
         require(off <= 1e-8 * size, f"{kernel}: diagonal is {show(np.max(off))} off gram's")
         for a, b in ((thin, x), (thin, thin), (x, thin)):
-            require(np.abs(kernel.gram(a, b) - gram) <= 1e-8 * size,
-                    f"{kernel}: gram of sparse rows is another")  # fmt: skip
-        require(np.abs(kernel.diagonal(thin) - np.diag(gram)) <= 1e-8 * size,
-                f"{kernel}: diagonal of sparse rows is another")  # fmt: skip
+            require(
+                np.abs(kernel.gram(a, b) - gram) <= 1e-8 * size,
+                f"{kernel}: gram of sparse rows is another",
+            )
+        require(
+            np.abs(kernel.diagonal(thin) - np.diag(gram)) <= 1e-8 * size,
+            f"{kernel}: diagonal of sparse rows is another",
+        )
     return f"{len(subject.examples)} sets of keys"
 
 
-@promise("no feature is longer than bound(row_bound)",
-         mend="bound(row_bound) is sup sqrt(K(x, x)) over rows of that norm, from public numbers "
-         "alone; the sensitivity is in proportion to it")  # fmt: skip
+@promise(
+    "no feature is longer than bound(row_bound)",
+    mend="bound(row_bound) is sup sqrt(K(x, x)) over rows of that norm, from public numbers "
+    "alone; the sensitivity is in proportion to it",
+)
 def check_bound(subject: Subject) -> str:
     count = 0
     for kernel, x, row in _cases(subject):
         bound, most = kernel.bound(row), math.sqrt(float(np.max(kernel.diagonal(x))))
-        require(most <= bound * (1 + 1e-9), f"{kernel}: bound({row:g}) is {show(bound)}, and a row "
-                f"of that norm has a feature of norm {show(most)}")  # fmt: skip
+        require(
+            most <= bound * (1 + 1e-9),
+            f"{kernel}: bound({row:g}) is {show(bound)}, and a row "
+            f"of that norm has a feature of norm {show(most)}",
+        )
         count += len(x)
     return f"{count} rows"
 
 
-@promise("features move no faster than lipschitz(row_bound) says",
-         mend="lipschitz(row_bound) bounds |phi(x) - phi(z)| / |x - z|; leave it out where there "
-         "is no such bound (inf)")  # fmt: skip
+@promise(
+    "features move no faster than lipschitz(row_bound) says",
+    mend="lipschitz(row_bound) bounds |phi(x) - phi(z)| / |x - z|; leave it out where there "
+    "is no such bound (inf)",
+)
 def check_lipschitz(subject: Subject) -> str:
     count = 0
     for kernel, x, row in _cases(subject):
@@ -115,17 +133,22 @@ def check_lipschitz(subject: Subject) -> str:
             square = np.maximum(kernel.diagonal(x) + kernel.diagonal(z) - 2.0 * both, 0.0)
             far = np.linalg.norm(x - z, axis=1)
             ratio = np.sqrt(square[far > 0]) / far[far > 0]
-            require(ratio <= bound * (1 + 1e-5), f"{kernel}: lipschitz({row:g}) is {show(bound)}, "
-                    f"and a feature moves by {show(np.max(ratio))} times the distance")  # fmt: skip
+            require(
+                ratio <= bound * (1 + 1e-5),
+                f"{kernel}: lipschitz({row:g}) is {show(bound)}, "
+                f"and a feature moves by {show(np.max(ratio))} times the distance",
+            )
             count += len(ratio)
     if not count:
         raise NotTried("no such bound is declared")
     return f"{count} pairs of rows"
 
 
-@promise("finite maps stand for the kernel: monomials, frequencies, landmarks",
-         mend="explicit(a) @ explicit(b).T = gram(a, b) with monomials(columns) columns; "
-         "frequencies draws from the spectral law of a kernel with shifts = True")  # fmt: skip
+@promise(
+    "finite maps stand for the kernel: monomials, frequencies, landmarks",
+    mend="explicit(a) @ explicit(b).T = gram(a, b) with monomials(columns) columns; "
+    "frequencies draws from the spectral law of a kernel with shifts = True",
+)
 def check_maps(subject: Subject) -> str:
     seen = []
     for kernel, x, row in _cases(subject):
@@ -135,18 +158,24 @@ def check_maps(subject: Subject) -> str:
         if count is not None:
             psi = Explicit(kernel, _COLUMNS, kernel.bound(row)).apply(x)
             require(psi.shape == (len(x), count), f"{kernel}: explicit has shape {psi.shape}")
-            require(np.abs(psi @ psi.T - gram) <= 1e-8 * size, f"{kernel}: products of explicit "
-                    "features are not gram")  # fmt: skip
+            require(
+                np.abs(psi @ psi.T - gram) <= 1e-8 * size,
+                f"{kernel}: products of explicit features are not gram",
+            )
             seen.append("monomials")
         if kernel.shifts:
             seen.append("frequencies")
             psi = Fourier(kernel, _COLUMNS, _FREQUENCIES).apply(x)
             off = float(np.max(np.abs(psi @ psi.T - gram)))
             # an entry is a mean of cosines of variance 1/2 at most: 6 standard errors
-            require(off <= 6.0 * math.sqrt(0.5 / _FREQUENCIES), f"{kernel}: the mean over "
-                    f"frequencies is {show(off)} off gram")  # fmt: skip
+            require(
+                off <= 6.0 * math.sqrt(0.5 / _FREQUENCIES),
+                f"{kernel}: the mean over frequencies is {show(off)} off gram",
+            )
         points = x[::3]
         own = Landmarks(kernel, points, kernel.bound(row)).apply(points)
-        require(np.abs(own @ own.T - kernel.gram(points, points)) <= 1e-6 * size,
-                f"{kernel}: features of landmarks are not gram")  # fmt: skip
+        require(
+            np.abs(own @ own.T - kernel.gram(points, points)) <= 1e-6 * size,
+            f"{kernel}: features of landmarks are not gram",
+        )
     return ", ".join(dict.fromkeys([*seen, "landmarks"]))

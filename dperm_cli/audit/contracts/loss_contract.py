@@ -93,8 +93,11 @@ def _name(loss: Any) -> str:
     return repr(loss)
 
 
-@promise("it names the tasks that it is for", mend="set tasks = (\"binary\",) or another of "
-         "binary, regression, multiclass, location in the class")  # fmt: skip
+@promise(
+    "it names the tasks that it is for",
+    mend='set tasks = ("binary",) or another of '
+    "binary, regression, multiclass, location in the class",
+)
 def check_tasks(subject: Subject) -> str:
     for loss in subject.examples:
         require(bool(loss.tasks), "tasks is empty")
@@ -103,9 +106,11 @@ def check_tasks(subject: Subject) -> str:
     return f"tasks {', '.join(subject.examples[0].tasks)}; {len(subject.examples)} sets of keys"
 
 
-@promise("values and gradients have one row for each row of theta, on dense and sparse records",
-         mend="let value, slope, values and gradient broadcast: [..., n] margins against [n] "
-         "labels, [..., p] points against n records")  # fmt: skip
+@promise(
+    "values and gradients have one row for each row of theta, on dense and sparse records",
+    mend="let value, slope, values and gradient broadcast: [..., n] margins against [n] "
+    "labels, [..., p] points against n records",
+)
 def check_shapes(subject: Subject) -> str:
     count = 0
     for loss, data, radius in _cases(subject):
@@ -120,16 +125,24 @@ def check_shapes(subject: Subject) -> str:
             np.shape(gradient) == rows.shape, f"gradient has shape {np.shape(gradient)} {words}"
         )
         one = [loss.gradient(row, data) for row in theta]
-        require(_near(gradient.reshape(theta.shape), one), "gradient of many rows of theta is not "
-                "that of each row")  # fmt: skip
+        require(
+            _near(gradient.reshape(theta.shape), one),
+            "gradient of many rows of theta is not that of each row",
+        )
         thin = data.with_rows(sparse.csr_array(data.x))
-        require(_near(loss.values(theta, thin), loss.values(theta, data)),
-                "values on sparse rows are others")  # fmt: skip
-        require(_near(loss.gradient(theta, thin), loss.gradient(theta, data)),
-                "gradient on sparse rows is another")  # fmt: skip
+        require(
+            _near(loss.values(theta, thin), loss.values(theta, data)),
+            "values on sparse rows are others",
+        )
+        require(
+            _near(loss.gradient(theta, thin), loss.gradient(theta, data)),
+            "gradient on sparse rows is another",
+        )
         parts = [loss.gradient(theta, data.take(np.array([i]))) for i in range(data.n)]
-        require(_near(np.sum(parts, axis=0), loss.gradient(theta, data)),
-                "gradient is not the sum over records of each one's gradient")  # fmt: skip
+        require(
+            _near(np.sum(parts, axis=0), loss.gradient(theta, data)),
+            "gradient is not the sum over records of each one's gradient",
+        )
         count += 1
     return f"{count} data sets"
 
@@ -138,8 +151,11 @@ def _near(one: Any, other: Any) -> bool:
     return bool(np.allclose(one, other, rtol=1e-8, atol=1e-8))
 
 
-@promise("the loss is convex", mend="privacy and optima are proved for convex losses alone: change "
-         "value (or values) so that it lies below every chord")  # fmt: skip
+@promise(
+    "the loss is convex",
+    mend="privacy and optima are proved for convex losses alone: change "
+    "value (or values) so that it lies below every chord",
+)
 def check_convexity(subject: Subject) -> str:
     count = 0
     for loss, data, radius in _cases(subject):
@@ -149,9 +165,11 @@ def check_convexity(subject: Subject) -> str:
         for share in (0.5, 0.1):
             between = loss.values(share * theta + (1 - share) * theta[::-1], data)
             above = between - share * ends - (1 - share) * ends[::-1]
-            require(above <= _ROUNDING * (1.0 + np.abs(ends) + np.abs(ends[::-1])),
-                    f"{_name(loss)}: between two points it is {show(np.max(above))} above the "
-                    f"chord, so it is not convex")  # fmt: skip
+            require(
+                above <= _ROUNDING * (1.0 + np.abs(ends) + np.abs(ends[::-1])),
+                f"{_name(loss)}: between two points it is {show(np.max(above))} above the "
+                f"chord, so it is not convex",
+            )
             count += above.size
     for loss in (one for one in subject.examples if isinstance(one, Glm)):
         for margin in MARGINS:
@@ -168,15 +186,19 @@ def _check_chords(loss: Any, margin: float) -> int:
         chord = share * values[: -2 * step] + (1 - share) * values[2 * step :]
         above = values[step:-step] - chord
         at = np.unravel_index(np.argmax(above), above.shape)
-        require(above <= _ROUNDING * (1.0 + np.abs(chord)),
-                f"{_name(loss)}: value at z = {show(middle[at[0]])}, y = {show(y[at[1]])} is "
-                f"{show(above[at])} above the chord, so it is not convex")  # fmt: skip
+        require(
+            above <= _ROUNDING * (1.0 + np.abs(chord)),
+            f"{_name(loss)}: value at z = {show(middle[at[0]])}, y = {show(y[at[1]])} is "
+            f"{show(above[at])} above the chord, so it is not convex",
+        )
     return 3 * values.size
 
 
-@promise("the slope is a derivative of the value, and the gradient of the values",
-         mend="make slope(z, y) the derivative of value(z, y) in z (any number between the two "
-         "sides at a kink); gradient(theta, data) sums it over the records")  # fmt: skip
+@promise(
+    "the slope is a derivative of the value, and the gradient of the values",
+    mend="make slope(z, y) the derivative of value(z, y) in z (any number between the two "
+    "sides at a kink); gradient(theta, data) sums it over the records",
+)
 def check_slope(subject: Subject) -> str:
     count = 0
     for loss in (one for one in subject.examples if isinstance(one, Glm)):
@@ -191,8 +213,11 @@ def check_slope(subject: Subject) -> str:
         least = np.einsum("ijp,ip->ij", ahead, slopes)
         short = least - rise
         size = 1.0 + np.abs(rise) + np.abs(least) + np.abs(total)[None]
-        require(short <= 1e-8 * size, f"{_name(loss)}: the line along gradient is up to "
-                f"{show(np.max(short))} above the values, which it should touch")  # fmt: skip
+        require(
+            short <= 1e-8 * size,
+            f"{_name(loss)}: the line along gradient is up to "
+            f"{show(np.max(short))} above the values, which it should touch",
+        )
         count += short.size
     return f"{count} differences of value"
 
@@ -208,15 +233,20 @@ def _check_slopes(loss: Any, margin: float) -> int:
     slack = 1e-6 * (1.0 + np.abs(right) + np.abs(left)) + np.minimum(curve * h, 1e-3)
     off = np.maximum(slope - np.maximum(left, right), np.minimum(left, right) - slope) - slack
     at = np.unravel_index(np.argmax(off), off.shape)
-    require(off <= 0.0, f"{_name(loss)}: slope({show(z[at[0]])}, {show(y[at[1]])}) is "
-            f"{show(slope[at])}, and differences of value give {show(left[at])} to "
-            f"{show(right[at])}")  # fmt: skip
+    require(
+        off <= 0.0,
+        f"{_name(loss)}: slope({show(z[at[0]])}, {show(y[at[1]])}) is "
+        f"{show(slope[at])}, and differences of value give {show(left[at])} to "
+        f"{show(right[at])}",
+    )
     return int(slope.size)
 
 
-@promise("no slope is larger than slope_bound says, and no gradient than lipschitz",
-         mend="slope_bound(margin, target) is the largest |slope| over |z| <= margin and "
-         "|y| <= target; the noise of every mechanism is in proportion to it")  # fmt: skip
+@promise(
+    "no slope is larger than slope_bound says, and no gradient than lipschitz",
+    mend="slope_bound(margin, target) is the largest |slope| over |z| <= margin and "
+    "|y| <= target; the noise of every mechanism is in proportion to it",
+)
 def check_lipschitz(subject: Subject) -> str:
     count = 0
     for loss in (one for one in subject.examples if isinstance(one, Glm)):
@@ -224,15 +254,21 @@ def check_lipschitz(subject: Subject) -> str:
             for target in (0.3, 1.0) if "regression" in loss.tasks else (1.0,):
                 z, y = _grid(loss, margin, target)
                 most, bound = np.max(np.abs(loss.slope(z, y))), loss.slope_bound(margin, target)
-                require(most <= bound * (1 + _ROUNDING), f"{_name(loss)}: slope_bound({margin:g}, "
-                        f"{target:g}) is {show(bound)}, and a slope is {show(most)}")  # fmt: skip
+                require(
+                    most <= bound * (1 + _ROUNDING),
+                    f"{_name(loss)}: slope_bound({margin:g}, "
+                    f"{target:g}) is {show(bound)}, and a slope is {show(most)}",
+                )
                 count += z.size * y.size
     for loss, data, radius in _cases(subject):
         each = _gradients(loss, data, radius)
         bound = loss.lipschitz(data.facts().bounds(radius))
         most = np.max(np.linalg.norm(each, axis=-1))
-        require(most <= bound * (1 + _ROUNDING), f"{_name(loss)}: lipschitz is {show(bound)}, and "
-                f"a record's gradient has norm {show(most)}")  # fmt: skip
+        require(
+            most <= bound * (1 + _ROUNDING),
+            f"{_name(loss)}: lipschitz is {show(bound)}, and "
+            f"a record's gradient has norm {show(most)}",
+        )
         count += each.shape[0] * each.shape[1]
     return f"{count} slopes and gradients"
 
@@ -243,10 +279,12 @@ def _gradients(loss: Any, data: Data, radius: float) -> np.ndarray:
     return np.stack([loss.gradient(theta, data.take(np.array([i]))) for i in range(data.n)])
 
 
-@promise("neither a record's loss nor the difference of two ranges over more than span, variation, "
-         "oscillation and gradient_gap say",
-         mend="span(margin, target) is the largest max - min of the loss over |z| <= margin, for "
-         "any |y| <= target; it is the sensitivity of mechanisms that draw from exp(-loss)")  # fmt: skip
+@promise(
+    "neither a record's loss nor the difference of two ranges over more than span, variation, "
+    "oscillation and gradient_gap say",
+    mend="span(margin, target) is the largest max - min of the loss over |z| <= margin, for "
+    "any |y| <= target; it is the sensitivity of mechanisms that draw from exp(-loss)",
+)
 def check_span(subject: Subject) -> str:
     count = 0
     for loss in (one for one in subject.examples if isinstance(one, Glm)):
@@ -254,8 +292,11 @@ def check_span(subject: Subject) -> str:
             for target in (0.3, 1.0) if "regression" in loss.tasks else (1.0,):
                 z, y = _grid(loss, margin, target)
                 most, span = np.max(np.ptp(loss.value(z, y), axis=0)), loss.span(margin, target)
-                require(most <= span * (1 + _ROUNDING), f"{_name(loss)}: span({margin:g}, "
-                        f"{target:g}) is {show(span)}, and the loss ranges over {show(most)}")  # fmt: skip
+                require(
+                    most <= span * (1 + _ROUNDING),
+                    f"{_name(loss)}: span({margin:g}, "
+                    f"{target:g}) is {show(span)}, and the loss ranges over {show(most)}",
+                )
                 count += 1
     for loss, data, radius in _cases(subject):
         ball = make_ball(radius, loss.dimension(data.facts()))
@@ -265,20 +306,26 @@ def check_span(subject: Subject) -> str:
         apart = each[:, None] - each[None]
         found = {
             "variation": (np.max(np.ptp(values, axis=0)), loss.variation(bounds, ball)),
-            "oscillation": (np.max(np.ptp(values[:, :, None] - values[:, None], axis=0)),
-                            loss.oscillation(bounds, ball)),
+            "oscillation": (
+                np.max(np.ptp(values[:, :, None] - values[:, None], axis=0)),
+                loss.oscillation(bounds, ball),
+            ),
             "gradient_gap": (np.max(np.linalg.norm(apart, axis=-1)), loss.gradient_gap(bounds)),
-        }  # fmt: skip
+        }
         for word, (most, bound) in found.items():
-            require(most <= bound * (1 + _ROUNDING) + 1e-12, f"{_name(loss)}: {word} is "
-                    f"{show(bound)}, and {show(most)} was reached")  # fmt: skip
+            require(
+                most <= bound * (1 + _ROUNDING) + 1e-12,
+                f"{_name(loss)}: {word} is {show(bound)}, and {show(most)} was reached",
+            )
         count += 3
     return f"{count} ranges"
 
 
-@promise("the slope changes by no more than smoothness times the distance, where one is declared",
-         mend="smoothness is a bound on the second derivative of value; a loss with a kink has "
-         "none: smoothness = None")  # fmt: skip
+@promise(
+    "the slope changes by no more than smoothness times the distance, where one is declared",
+    mend="smoothness is a bound on the second derivative of value; a loss with a kink has "
+    "none: smoothness = None",
+)
 def check_smoothness(subject: Subject) -> str:
     smooth = [loss for loss in subject.examples if loss.smoothness is not None]
     if not smooth:
@@ -295,9 +342,12 @@ def check_smoothness(subject: Subject) -> str:
             record = data.take(np.array([i]))
             turn = loss.gradient(theta + move, record) - loss.gradient(theta, record)
             most = np.max(np.linalg.norm(turn, axis=1) / np.linalg.norm(move, axis=1))
-            require(most <= bound * (1 + 1e-6), f"{_name(loss)}: curvature_bound is {show(bound)}, "
-                    f"and a gradient turns by {show(most)} times the distance: it is not that "
-                    "smooth")  # fmt: skip
+            require(
+                most <= bound * (1 + 1e-6),
+                f"{_name(loss)}: curvature_bound is {show(bound)}, "
+                f"and a gradient turns by {show(most)} times the distance: it is not that "
+                "smooth",
+            )
             count += len(theta)
     return f"{count} pairs of points"
 
@@ -307,15 +357,20 @@ def _check_bends(loss: Any, margin: float) -> int:
     for h in (1e-4, 1e-2, 0.3):
         change = np.abs(loss.slope(z + h, y) - loss.slope(z - h, y)) / (2 * h)
         at = np.unravel_index(np.argmax(change), change.shape)
-        require(change <= loss.smoothness * (1 + 1e-6), f"{_name(loss)}: smoothness is "
-                f"{show(loss.smoothness)}, and near z = {show(z[at[0]])}, y = {show(y[at[1]])} the "
-                f"slope changes by {show(change[at])} times the distance")  # fmt: skip
+        require(
+            change <= loss.smoothness * (1 + 1e-6),
+            f"{_name(loss)}: smoothness is "
+            f"{show(loss.smoothness)}, and near z = {show(z[at[0]])}, y = {show(y[at[1]])} the "
+            f"slope changes by {show(change[at])} times the distance",
+        )
     return 3 * z.size * y.size
 
 
-@promise("the conjugate is sup_z (a z - l(z; y)): Fenchel-Young holds with equality at the slope",
-         mend="conjugate(a, y) is the supremum over z of a z - value(z, y), +inf where that is "
-         "not bounded; without one (conjugate absent) certificates use tangents")  # fmt: skip
+@promise(
+    "the conjugate is sup_z (a z - l(z; y)): Fenchel-Young holds with equality at the slope",
+    mend="conjugate(a, y) is the supremum over z of a z - value(z, y), +inf where that is "
+    "not bounded; without one (conjugate absent) certificates use tangents",
+)
 def check_conjugate(subject: Subject) -> str:
     found = [loss for loss in subject.margin_losses if loss.conjugate is not None]
     if not found:
@@ -328,13 +383,19 @@ def check_conjugate(subject: Subject) -> str:
         own = loss.conjugate(slope, y)
         gap = own + value - slope * z
         at = np.unravel_index(np.argmax(np.abs(gap)), gap.shape)
-        require(np.abs(gap) <= 1e-8 * (1 + np.abs(value)), f"{_name(loss)}: at z = "
-                f"{show(z[at[0]])}, y = {show(y[at[1]])}, a = slope = {show(slope[at])}, conjugate "
-                f"+ value - a z is {show(gap[at])} and should be 0")  # fmt: skip
+        require(
+            np.abs(gap) <= 1e-8 * (1 + np.abs(value)),
+            f"{_name(loss)}: at z = "
+            f"{show(z[at[0]])}, y = {show(y[at[1]])}, a = slope = {show(slope[at])}, conjugate "
+            f"+ value - a z is {show(gap[at])} and should be 0",
+        )
         for one in a:
             short = np.max(one * z - value, axis=0) - loss.conjugate(np.full(y.shape, one), y)
-            require(short <= 1e-8, f"{_name(loss)}: conjugate({show(one)}, y) is "
-                    f"{show(np.max(short))} below the supremum that it should be")  # fmt: skip
+            require(
+                short <= 1e-8,
+                f"{_name(loss)}: conjugate({show(one)}, y) is "
+                f"{show(np.max(short))} below the supremum that it should be",
+            )
             count += z.size * y.size
         count += _check_finite_conjugate(loss, slope, y)
     return f"{count} inequalities"
@@ -352,10 +413,12 @@ def _check_finite_conjugate(loss: Any, slope: np.ndarray, y: np.ndarray) -> int:
     return int(a.size)
 
 
-@promise("pieces, curvature and the lower bounds of certificates agree with the value",
-         mend="pieces(y) = (sign, offset, up, down) with value = up max(r, 0) + down max(-r, 0) at "
-         "r = sign z + offset; curvature is the derivative of slope; leave out what you have "
-         "not")  # fmt: skip
+@promise(
+    "pieces, curvature and the lower bounds of certificates agree with the value",
+    mend="pieces(y) = (sign, offset, up, down) with value = up max(r, 0) + down max(-r, 0) at "
+    "r = sign z + offset; curvature is the derivative of slope; leave out what you have "
+    "not",
+)
 def check_capabilities(subject: Subject) -> str:
     seen = ["tangents"]
     for loss in (one for one in subject.examples if isinstance(one, Glm)):
@@ -380,8 +443,10 @@ def _check_curvature(loss: Any) -> None:
     numeric = (loss.slope(z + h, y) - loss.slope(z - h, y)) / (2 * h)
     off = np.abs(loss.curvature(z, y) - numeric)
     # at the ends of a rounded kink the second derivative jumps
-    require(np.mean(off > 1e-4) <= 0.02, f"{_name(loss)}: curvature is up to {show(np.max(off))} "
-            "off the derivative of slope")  # fmt: skip
+    require(
+        np.mean(off > 1e-4) <= 0.02,
+        f"{_name(loss)}: curvature is up to {show(np.max(off))} off the derivative of slope",
+    )
 
 
 def _check_minorant(loss: Any, data: Data, radius: float) -> None:
@@ -394,12 +459,17 @@ def _check_minorant(loss: Any, data: Data, radius: float) -> None:
         require(line <= total + size, f"{_name(loss)}: minorant is above the summed loss")
         at = float(row @ found.slope + found.constant)
         if isinstance(loss, Glm) and loss.conjugate is not None:
-            require(abs(at - value) <= 1e-6 * (1.0 + abs(value)),
-                    f"{_name(loss)}: minorant does not touch the loss at its dual point")  # fmt: skip
+            require(
+                abs(at - value) <= 1e-6 * (1.0 + abs(value)),
+                f"{_name(loss)}: minorant does not touch the loss at its dual point",
+            )
 
 
-@promise("large margins give finite values and slopes", mend="an exponential of a large number "
-         "overflows: np.logaddexp(0, -z), scipy.special.expit and np.maximum do not")  # fmt: skip
+@promise(
+    "large margins give finite values and slopes",
+    mend="an exponential of a large number "
+    "overflows: np.logaddexp(0, -z), scipy.special.expit and np.maximum do not",
+)
 def check_large_margins(subject: Subject) -> str:
     for loss in subject.margin_losses:
         y = _targets(loss)

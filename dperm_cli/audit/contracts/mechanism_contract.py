@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -29,16 +30,22 @@ _TRIALS = 4
 __all__ = ["Subject", "make_subject"]
 
 
-@promise("it says which guarantees it gives, under which relations, and checks its fields",
-         mend="guarantees is a tuple of pure, approx, local; relations of replace_one, add_remove; "
-         "a __post_init__ of your own calls super().__post_init__() first")  # fmt: skip
+@promise(
+    "it says which guarantees it gives, under which relations, and checks its fields",
+    mend="guarantees is a tuple of pure, approx, local; relations of replace_one, add_remove; "
+    "a __post_init__ of your own calls super().__post_init__() first",
+)
 def check_declaration(subject: Subject) -> str:
     made = subject.whole
-    require(made.guarantees and set(made.guarantees) <= set(KINDS), f"guarantees = "
-            f"{made.guarantees}: must be some of {', '.join(KINDS)}")  # fmt: skip
+    require(
+        made.guarantees and set(made.guarantees) <= set(KINDS),
+        f"guarantees = {made.guarantees}: must be some of {', '.join(KINDS)}",
+    )
     require("none" not in made.guarantees, "guarantees holds none: there is nothing to check")
-    require(made.relations and set(made.relations) <= set(RELATIONS), f"relations = "
-            f"{made.relations}: must be some of {', '.join(RELATIONS)}")  # fmt: skip
+    require(
+        made.relations and set(made.relations) <= set(RELATIONS),
+        f"relations = {made.relations}: must be some of {', '.join(RELATIONS)}",
+    )
     fields = [field for field in fields_of(type(made)).values() if {int, float} & set(field.types)]
     for field in fields:
         try:
@@ -49,10 +56,12 @@ def check_declaration(subject: Subject) -> str:
     return f"{', '.join(made.guarantees)}; {', '.join(made.relations)}; {len(fields)} fields"
 
 
-@promise("the plan is made of public facts alone, and remembers no release",
-         mend="events, settings, scale and check may use spec (n, p, lipschitz, gradient_gap, "
-         "constraint, ...) and budget: neither records nor what an earlier release left "
-         "behind")  # fmt: skip
+@promise(
+    "the plan is made of public facts alone, and remembers no release",
+    mend="events, settings, scale and check may use spec (n, p, lipschitz, gradient_gap, "
+    "constraint, ...) and budget: neither records nor what an earlier release left "
+    "behind",
+)
 def check_plan_is_public(subject: Subject) -> str:
     count = 0
     for problem in subject.problems():
@@ -65,9 +74,12 @@ def check_plan_is_public(subject: Subject) -> str:
                 subject.release(other, before, seed=seed)
                 after = _plan(subject, other, relation)
                 found = list_differences(before, after, "plan")
-                require(not found, f"{subject.words(problem)}: planned again after a release on "
-                        f"other records, {', '.join(found[:3])} differ: the plan follows the "
-                        "records")  # fmt: skip
+                require(
+                    not found,
+                    f"{subject.words(problem)}: planned again after a release on "
+                    f"other records, {', '.join(found[:3])} differ: the plan follows the "
+                    "records",
+                )
                 count += 1
             if count >= 4:
                 return f"planned again after {count} releases"
@@ -82,15 +94,18 @@ def _plan(subject: Subject, problem: Any, relation: str) -> Plan | None:
     except AttributeError as error:
         asked = f"spec.{error.name}" if error.obj is not None else str(error)
         if type(error.obj).__name__.endswith("Spec"):
-            raise Broken(f"events or plan ask for {asked}, which is no public fact of a "
-                         "problem") from error  # fmt: skip
+            raise Broken(
+                f"events or plan ask for {asked}, which is no public fact of a problem"
+            ) from error
         raise
 
 
-@promise("the events of each plan add up to the budget or less, and what is spent is what is said",
-         mend="let the base class find the scale, or return from scale(spec, budget) one at which "
-         "account(events) keeps to epsilon and delta; take delta > 0 where there is no pure "
-         "form")  # fmt: skip
+@promise(
+    "the events of each plan add up to the budget or less, and what is spent is what is said",
+    mend="let the base class find the scale, or return from scale(spec, budget) one at which "
+    "account(events) keeps to epsilon and delta; take delta > 0 where there is no pure "
+    "form",
+)
 def check_budget(subject: Subject) -> str:
     count = 0
     for problem, plan, budget in _plans_at_levels(subject):
@@ -98,11 +113,17 @@ def check_budget(subject: Subject) -> str:
         require(plan.events, f"{words}: the plan has no events")
         claim = plan.guarantee
         require(claim.kind != "none", f"{words}: the plan has no guarantee")
-        require(claim.within(budget), f"{words}: the events cost epsilon {claim.epsilon:.6g} and "
-                f"delta {claim.delta:.3g}, more than the budget")  # fmt: skip
+        require(
+            claim.within(budget),
+            f"{words}: the events cost epsilon {claim.epsilon:.6g} and "
+            f"delta {claim.delta:.3g}, more than the budget",
+        )
         again = account(plan.events, delta=claim.delta, relation=budget.relation)
-        require(again.epsilon <= budget.epsilon * (1 + 1e-12), f"{words}: added up again the "
-                f"events cost epsilon {again.epsilon:.6g}, more than the budget")  # fmt: skip
+        require(
+            again.epsilon <= budget.epsilon * (1 + 1e-12),
+            f"{words}: added up again the "
+            f"events cost epsilon {again.epsilon:.6g}, more than the budget",
+        )
         require(budget.delta > 0 or "approx" not in claim.kind, f"{words}: approx at delta = 0")
         require(plan.noise_scale >= 0 and plan.steps >= 0, f"{words}: a negative scale or step")
         count += 1
@@ -118,8 +139,10 @@ def _plans_at_levels(subject: Subject) -> Iterator[tuple[Any, Plan, Budget]]:
         yield from subject.plans(levels, (0.0, DELTA), [problem])
 
 
-@promise("a larger epsilon takes no more noise", mend="make the events at a scale, and let scale "
-         "find the least one for the budget")  # fmt: skip
+@promise(
+    "a larger epsilon takes no more noise",
+    mend="make the events at a scale, and let scale find the least one for the budget",
+)
 def check_noise_falls(subject: Subject) -> str:
     problem = subject.first_problem()
     costs = []
@@ -127,13 +150,16 @@ def check_noise_falls(subject: Subject) -> str:
         plans = [plan for _, plan, _ in subject.plans((epsilon,), (DELTA,), [problem])]
         if plans:
             costs.append(float(plans[0].noise_scale))
-    for less, more in zip(costs, costs[1:], strict=False):
+    for less, more in itertools.pairwise(costs):
         require(more <= less * (1 + 1e-9), f"noise scales {show(costs)} at epsilon {show(LEVELS)}")
     return f"noise scales {show(costs)}"
 
 
-@promise("settings are public values that JSON can hold", mend="return from settings a dict of "
-         "numbers, texts, booleans and lists of them: result rows show it")  # fmt: skip
+@promise(
+    "settings are public values that JSON can hold",
+    mend="return from settings a dict of "
+    "numbers, texts, booleans and lists of them: result rows show it",
+)
 def check_settings(subject: Subject) -> str:
     names: list[str] = []
     for _, plan, _ in subject.plans((1.0,), (DELTA,)):
@@ -145,9 +171,11 @@ def check_settings(subject: Subject) -> str:
     return ", ".join(dict.fromkeys(names)) or "no settings"
 
 
-@promise("the release keeps to its plan: all noise comes through the gate, for the plan's events",
-         mend="ask gate.stream(event, dim) for each event of plan.events, as it stands there, and "
-         "draw each step of its stream once; never make noise of your own")  # fmt: skip
+@promise(
+    "the release keeps to its plan: all noise comes through the gate, for the plan's events",
+    mend="ask gate.stream(event, dim) for each event of plan.events, as it stands there, and "
+    "draw each step of its stream once; never make noise of your own",
+)
 def check_gate(subject: Subject) -> str:
     count = 0
     for problem, plan, budget in subject.plans((1.0,), (0.0, DELTA)):
@@ -159,30 +187,37 @@ def check_gate(subject: Subject) -> str:
     return f"{count} releases"
 
 
-@promise("theta has the shape [trials, p], and every row lies in the constraint set",
-         mend="draw gate.trials outputs at once, and end with "
-         "view.spec.constraint.project(theta)")  # fmt: skip
+@promise(
+    "theta has the shape [trials, p], and every row lies in the constraint set",
+    mend="draw gate.trials outputs at once, and end with view.spec.constraint.project(theta)",
+)
 def check_output(subject: Subject) -> str:
     count = 0
     for problem, plan, budget in subject.plans((1.0,), (DELTA,), subject.problems(sets=True)):
         theta = np.asarray(subject.release(problem, plan, _TRIALS, relation=budget.relation))
         words = subject.words(problem)
         shape = (_TRIALS, subject.outputs(problem))
-        require(theta.shape == shape, f"{words}: theta has shape {list(theta.shape)}, and for "
-                f"{_TRIALS} trials it must be {list(shape)}")  # fmt: skip
+        require(
+            theta.shape == shape,
+            f"{words}: theta has shape {list(theta.shape)}, and for "
+            f"{_TRIALS} trials it must be {list(shape)}",
+        )
         require(np.isfinite(theta), f"{words}: theta has numbers that are not finite")
         inside = subject.contains(problem, theta)
-        require(inside, f"{words}: theta {show(theta[int(np.argmin(inside))])} lies outside of "
-                "the set")  # fmt: skip
+        require(
+            inside, f"{words}: theta {show(theta[int(np.argmin(inside))])} lies outside of the set"
+        )
         varies = subject.is_kernel or len(np.unique(theta, axis=0)) > 1
         require(varies, f"{words}: all trials gave the same theta")
         count += 1
     return f"{count} releases of {_TRIALS} trials"
 
 
-@promise("the same seed gives the same bytes, another seed others",
-         mend="take all random numbers from the gate: np.random in a release is noise that no "
-         "seed fixes and no event pays for")  # fmt: skip
+@promise(
+    "the same seed gives the same bytes, another seed others",
+    mend="take all random numbers from the gate: np.random in a release is noise that no "
+    "seed fixes and no event pays for",
+)
 def check_determinism(subject: Subject) -> str:
     problem, plan = subject.first_plan()
     one = subject.release(problem, plan, 3)
@@ -196,20 +231,26 @@ def check_determinism(subject: Subject) -> str:
     return "3 releases of one seed, with one on other records between them; 1 of another"
 
 
-@promise("trials are independent: none depends on how many stand beside it, or in which order",
-         mend="work along the last axis, row by row: no mean or sum over axis 0 of a value "
-         "[trials, p]")  # fmt: skip
+@promise(
+    "trials are independent: none depends on how many stand beside it, or in which order",
+    mend="work along the last axis, row by row: no mean or sum over axis 0 of a value [trials, p]",
+)
 def check_trials(subject: Subject) -> str:
     problem, plan = subject.first_plan()
     every = subject.release(problem, plan, _TRIALS)
     for trial in range(_TRIALS):
         alone = subject.release(problem, plan, chosen=[trial])
         near = np.allclose(alone[0], every[trial], rtol=1e-7, atol=1e-9)
-        require(near, f"trial {trial} alone gives {show(alone[0])}, and among {_TRIALS} trials "
-                f"{show(every[trial])}")  # fmt: skip
+        require(
+            near,
+            f"trial {trial} alone gives {show(alone[0])}, and among {_TRIALS} trials "
+            f"{show(every[trial])}",
+        )
     turned = subject.release(problem, plan, chosen=list(range(_TRIALS))[::-1])
-    require(np.allclose(turned[::-1], every, rtol=1e-7, atol=1e-9),
-            "in another order the trials give other outputs")  # fmt: skip
+    require(
+        np.allclose(turned[::-1], every, rtol=1e-7, atol=1e-9),
+        "in another order the trials give other outputs",
+    )
     return f"{_TRIALS} trials, each alone and in another order"
 
 
@@ -229,13 +270,17 @@ def check_records_kept(subject: Subject) -> str:
     return "a release on records that cannot be written"
 
 
-@promise("with next to no noise it does better than a point that uses no data",
-         mend="check the sign and size of the steps: at epsilon = 10^4 the objective must fall "
-         "below that at the centre of the set")  # fmt: skip
+@promise(
+    "with next to no noise it does better than a point that uses no data",
+    mend="check the sign and size of the steps: at epsilon = 10^4 the objective must fall "
+    "below that at the centre of the set",
+)
 def check_large_epsilon(subject: Subject) -> str:
     share = excess_share(subject)
-    require(share < 1.0, f"at epsilon {LARGE:g} its excess risk is {share:.3g} times that of the "
-            "centre of the set")  # fmt: skip
+    require(
+        share < 1.0,
+        f"at epsilon {LARGE:g} its excess risk is {share:.3g} times that of the centre of the set",
+    )
     return f"{100 * share:.2g} % of the excess risk of the centre of the set at epsilon {LARGE:g}"
 
 
@@ -254,10 +299,11 @@ def excess_share(subject: Subject) -> float:
     return float(np.median(problem.objective(theta) - best.value)) / max(floor, 1e-300)
 
 
-@promise("what it cannot do it refuses with Unsupported and a reason of one line, from the plan "
-         "alone",
-         mend="raise Unsupported(\"why, and what to change\") in check(spec, budget), the one "
-         "place for it; a plan that is made must be released on any records")  # fmt: skip
+@promise(
+    "what it cannot do it refuses with Unsupported and a reason of one line, from the plan alone",
+    mend='raise Unsupported("why, and what to change") in check(spec, budget), the one '
+    "place for it; a plan that is made must be released on any records",
+)
 def check_refusals(subject: Subject) -> str:
     reasons: list[str] = []
     planned = 0
@@ -272,17 +318,21 @@ def check_refusals(subject: Subject) -> str:
             reasons.append(reason)
         except PrivacyError as error:
             raise Broken(f"a plan ends with {error}, and no Unsupported") from None
-    require(subject.first_plan_or_none() is not None, "it refuses every problem that was tried: "
-            + "; ".join(dict.fromkeys(reasons[:3])))  # fmt: skip
+    require(
+        subject.first_plan_or_none() is not None,
+        "it refuses every problem that was tried: " + "; ".join(dict.fromkeys(reasons[:3])),
+    )
     told = "; ".join(dict.fromkeys(reasons))
     short = told if len(told) <= 240 else told[:237] + "..."
     refusals = f"{len(reasons)} refusals" + (f": {short}" if short else "")
     return f"{planned} plans and {refusals}"
 
 
-@promise("what is strange in the records makes no release stop",
-         mend="a release that stops tells something of the records: handle rows of zeros, equal "
-         "rows and tiny numbers as any others")  # fmt: skip
+@promise(
+    "what is strange in the records makes no release stop",
+    mend="a release that stops tells something of the records: handle rows of zeros, equal "
+    "rows and tiny numbers as any others",
+)
 def check_strange_records(subject: Subject) -> str:
     problem, plan = subject.first_plan()
     kinds = subject.strange_records(problem)

@@ -28,12 +28,14 @@ RUNS = {"sampler": 400, "many steps": 2000, "few steps": 20_000}  # releases on 
 _MANY_STEPS = 100
 
 
-@promise("on a neighbour no value moves at the gate by more than its event's sensitivity, and "
-         "nothing else follows the record",
-         mend="record_norm of an event is how far one record moves the value in L2 norm "
-         "(spec.lipschitz for a sum of gradients; gap=spec.gradient_gap under replace_one); "
-         "compute everything else from noisy values and public facts, and look at records once "
-         "for each noisy value, from points of the set")  # fmt: skip
+@promise(
+    "on a neighbour no value moves at the gate by more than its event's sensitivity, and "
+    "nothing else follows the record",
+    mend="record_norm of an event is how far one record moves the value in L2 norm "
+    "(spec.lipschitz for a sum of gradients; gap=spec.gradient_gap under replace_one); "
+    "compute everything else from noisy values and public facts, and look at records once "
+    "for each noisy value, from points of the set",
+)
 def check_neighbours(subject: Subject) -> str:
     calls = count = 0
     for relation in subject.mechanism.relations:
@@ -104,10 +106,11 @@ def _attack_of(subject: Subject, budget: Budget) -> Adversary:
     return found
 
 
-@promise("its adversary is a pair of neighbours of the same public facts, and a number of each "
-         "trial",
-         mend="adversary(budget) returns Adversary(*linear_pair(budget.relation), mechanism) or a "
-         "pair of your own that differs in one record; leave it out for the general one")  # fmt: skip
+@promise(
+    "its adversary is a pair of neighbours of the same public facts, and a number of each trial",
+    mend="adversary(budget) returns Adversary(*linear_pair(budget.relation), mechanism) or a "
+    "pair of your own that differs in one record; leave it out for the general one",
+)
 def check_adversary(subject: Subject) -> str:
     for relation in subject.whole.relations:
         found = _attack_of(subject, Budget(1.0, DELTA, relation))
@@ -131,9 +134,11 @@ def _record(data: Any, index: int) -> tuple[Any, ...]:
     return _row(data, index).tobytes(), float(data.y[index])
 
 
-@promise("an attack on many releases finds no epsilon above the claim",
-         mend="less noise comes out than the events say: add each noisy value once, unscaled, and "
-         "run dperm audit for details")  # fmt: skip
+@promise(
+    "an attack on many releases finds no epsilon above the claim",
+    mend="less noise comes out than the events say: add each noisy value once, unscaled, and "
+    "run dperm audit for details",
+)
 def check_attack(subject: Subject) -> str:
     if is_local(subject.whole):
         raise NotTried("its users' answers are looked at by dperm audit")
@@ -149,8 +154,10 @@ def check_attack(subject: Subject) -> str:
         runs = _count_runs(subject, plan.steps)
         leaf = seed_sequence(0, "contract", "attack", relation)
         bound = lower_bound(adversary, plan, how, runs, leaf)
-        require(bound <= claim * (1 + 1e-9), f"{relation}: epsilon is at least {bound:.4g}, and "
-                f"the claim is {claim:.4g}")  # fmt: skip
+        require(
+            bound <= claim * (1 + 1e-9),
+            f"{relation}: epsilon is at least {bound:.4g}, and the claim is {claim:.4g}",
+        )
         told.append(f"{bound:.2g} of {claim:.3g} proved by 2 x {runs} releases under {relation}")
     if not told:
         raise NotTried("its pair of data sets is not supported")

@@ -119,9 +119,16 @@ class Subject:
         return None if isinstance(found, Unsupported) else found
 
     def release(
-        self, problem: Any, plan: Plan, trials: int = 2, *, seed: int = 0,
-        relation: str | None = None, chosen: Sequence[int] | None = None, whole: bool = False,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        problem: Any,
+        plan: Plan,
+        trials: int = 2,
+        *,
+        seed: int = 0,
+        relation: str | None = None,
+        chosen: Sequence[int] | None = None,
+        whole: bool = False,
+    ) -> np.ndarray:
         """theta [trials, p] of a release through a gate that holds it to its plan.
 
         Args:

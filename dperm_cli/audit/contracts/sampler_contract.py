@@ -49,7 +49,11 @@ class Subject:
 
 def make_subject(cls: type[Any], others: Any = None) -> Subject:
     """The sampler to be checked, from its class."""
-    return Subject(make_examples(cls)[0])
+    if cls.candidates is not None:
+        raise NotTried("it takes the first of other samplers, and draws nothing of its own")
+    examples = make_examples(cls)
+    # one that gives no guarantee without being asked twice
+    return Subject(next((made for made in examples if made.allow_heuristic is True), examples[0]))
 
 
 def _cases(subject: Subject, columns: tuple[int, ...] = (1, 2)) -> Iterator[tuple[Any, ...]]:
@@ -66,9 +70,11 @@ def _cases(subject: Subject, columns: tuple[int, ...] = (1, 2)) -> Iterator[tupl
                 yield Records(problem.loss, problem.data, target), target, certificate
 
 
-@promise("its plan gives a certificate from public facts, or Unsupported",
-         mend="plan(target, dist_inf) returns Certificate(sampler, theorem, dist_inf) with a "
-         "dist_inf at most what was asked for, from target alone")  # fmt: skip
+@promise(
+    "its plan gives a certificate from public facts, or Unsupported",
+    mend="plan(target, dist_inf) returns Certificate(sampler, theorem, dist_inf) with a "
+    "dist_inf at most what was asked for, from target alone",
+)
 def check_plan(subject: Subject) -> str:
     count = 0
     for _, target, certificate in _cases(subject):
@@ -84,9 +90,11 @@ def check_plan(subject: Subject) -> str:
     return f"{count} problems"
 
 
-@promise("a draw is a point of the set, and its numbers alone decide it",
-         mend="draw returns theta [p] inside the set, from source.uniform and source.normal; "
-         "ArithmeticError where it did not come out")  # fmt: skip
+@promise(
+    "a draw is a point of the set, and its numbers alone decide it",
+    mend="draw returns theta [p] inside the set, from source.uniform and source.normal; "
+    "ArithmeticError where it did not come out",
+)
 def check_draw(subject: Subject) -> str:
     count = 0
     for potential, target, certificate in _cases(subject):
@@ -107,25 +115,32 @@ def check_draw(subject: Subject) -> str:
     return f"{count} problems"
 
 
-@promise("on a line its draws have the law exp(-f)", mend="the law must be within dist_inf of "
-         "exp(-f) on the set, f being potential.value")  # fmt: skip
+@promise(
+    "on a line its draws have the law exp(-f)",
+    mend="the law must be within dist_inf of exp(-f) on the set, f being potential.value",
+)
 def check_law(subject: Subject) -> str:
     count = 0
     for potential, target, certificate in _cases(subject, (1,)):
         if certificate.steps > _LONG:
             continue
         draw = subject.sampler.draw
-        theta = np.array([
-            draw(potential, target, certificate, Numbers(seed))[0] for seed in range(_DRAWS)
-        ])  # fmt: skip
+        theta = np.array(
+            [draw(potential, target, certificate, Numbers(seed))[0] for seed in range(_DRAWS)]
+        )
         law = find_distribution(potential, target.constraint)
         if law is None:
             continue
         far = float(kstest(theta, lambda x, law=law: np.interp(x, *law)).statistic)
-        allowed = math.expm1(min(certificate.dist_inf, 1.0))
+        # a law on a net of points differs by what lies between two of them
+        atom = float(np.max(np.unique(theta, return_counts=True)[1])) / _DRAWS
+        allowed = math.expm1(min(certificate.dist_inf, 1.0)) + (atom if atom > 2 / _DRAWS else 0.0)
         chance = float(kolmogorov(math.sqrt(_DRAWS) * max(far - allowed, 0.0)))
-        require(chance >= LEVEL, f"the distance of {_DRAWS} draws to exp(-f) is {far:.3g}: by "
-                f"chance that has probability {chance:.1g}")  # fmt: skip
+        require(
+            chance >= LEVEL,
+            f"the distance of {_DRAWS} draws to exp(-f) is {far:.3g}: by "
+            f"chance that has probability {chance:.1g}",
+        )
         count += 1
         if count == 2:
             break

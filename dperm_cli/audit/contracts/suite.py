@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
@@ -47,7 +48,8 @@ class CheckReport:
         sources: the files or packages, in words.
         findings: one for each promise of each plug-in.
 
-    >>> report = CheckReport(("mine.py",), (Finding("loss", "mine", "it is convex", OK, "9 chords"),))
+    >>> found = Finding("loss", "mine", "it is convex", OK, "9 chords")
+    >>> report = CheckReport(("mine.py",), (found,))
     >>> report.is_broken
     False
     >>> print(report)
@@ -144,8 +146,15 @@ def _find_plugins(
             continue
         source = plugin_sources.add_importable(one)
         words.append(source.describe())
-        found += [(*name, plugin_sources.find(*name), source.path) for name in source.names]
+        made = [(*name, plugin_sources.find(*name)) for name in source.names]
+        found += [(*one, _find_file(one[2])) for one in made]
     return found, tuple(words)
+
+
+def _find_file(made: Any) -> str:
+    """The file that a class was read from; empty for a bound."""
+    module = sys.modules.get(made.__module__) if isinstance(made, type) else None
+    return str(vars(module).get("__file__", "")) if module is not None else ""
 
 
 def _name_class(cls: type) -> tuple[str, str]:
