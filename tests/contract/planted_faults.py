@@ -106,8 +106,8 @@ FAULTS = {
         '    """theta <- Project', "guarantees"),
     "memory of the last release": Fault(
         "mechanism", (("@dataclass", "KEPT = {}\n\n\n@dataclass"),
-                      ("theta = np.tile", "length *= KEPT.setdefault('y', 2 + view.y[0])\n"
-                       "        theta = np.tile"), (LAST, LAST + "\n")),
+                      ("theta = np.tile", "length *= KEPT.get('y', 1.0)\n"
+                       "        KEPT['y'] = 1.0 + abs(view.x[0, 0])\n        theta = np.tile")),
         "gate|bytes"),
     "fields that are not checked": edit(
         "mechanism", "    def settings", "    def __post_init__(self):\n        pass\n\n"
