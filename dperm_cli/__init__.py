@@ -37,6 +37,10 @@ class _AuditRoom(ModuleType):
     def __call__(self, *overrides: Any, **keys: Any) -> Any:
         return _front().audit(*overrides, **keys)
 
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        return _front().audit.__annotations__
+
 
 class _Package(ModuleType):
     """This package: whoever imports the room of audits first, ``audit`` can be called."""

@@ -1,11 +1,7 @@
 # Written by `python -m dperm_cli.api.type_stub`.
+# ruff: noqa: I001
 
-from dperm_cli import datasets as datasets
-from dperm_cli import kernels as kernels
-from dperm_cli import losses as losses
-from dperm_cli import mechanisms as mechanisms
-from dperm_cli import samplers as samplers
-from dperm_cli import sets as sets
+from dperm_cli.api.problems import Problem as Problem
 from dperm_cli.api.problems import load_data as load_data
 from dperm_cli.api.problems import make_problem as make_problem
 from dperm_cli.api.questions import AccountTable as AccountTable
@@ -16,8 +12,11 @@ from dperm_cli.api.questions import audit as audit
 from dperm_cli.api.questions import describe as describe
 from dperm_cli.api.questions import plans as plans
 from dperm_cli.api.studies import Study as Study
+from dperm_cli.api.studies import StudyComparison as StudyComparison
 from dperm_cli.api.studies import load as load
 from dperm_cli.api.studies import run as run
+from dperm_cli.audit.contracts.suite import CheckReport as CheckReport
+from dperm_cli.audit.contracts.suite import check as check
 from dperm_cli.bounds.base import Bound as Bound
 from dperm_cli.bounds.base import Setting as Setting
 from dperm_cli.bounds.base import check_mechanism as check_mechanism
@@ -47,15 +46,25 @@ from dperm_cli.core.fields import Unit as Unit
 from dperm_cli.datasets.base import DataSet as DataSet
 from dperm_cli.kernels.base import Kernel as Kernel
 from dperm_cli.kernels.base import ShiftKernel as ShiftKernel
+from dperm_cli.losses.absolute import Absolute as Absolute
+from dperm_cli.losses.base import PerRecord as Loss
+from dperm_cli.losses.hinge import Hinge as Hinge
+from dperm_cli.losses.huberized_hinge import HuberizedHinge as HuberizedHinge
+from dperm_cli.losses.huberized_positive_part import HuberizedPositivePart as HuberizedPositivePart
+from dperm_cli.losses.l1_median import L1Median as L1Median
+from dperm_cli.losses.l2_median import L2Median as L2Median
+from dperm_cli.losses.linear import Linear as Linear
+from dperm_cli.losses.logistic import Logistic as Logistic
+from dperm_cli.losses.multinomial import Multinomial as Multinomial
+from dperm_cli.losses.positive_part import PositivePart as PositivePart
+from dperm_cli.losses.shared.margin_loss import Glm as MarginLoss
+from dperm_cli.losses.squared import Squared as Squared
 from dperm_cli.mechanisms.adversary import Adversary as Adversary
 from dperm_cli.mechanisms.adversary import linear_pair as linear_pair
 from dperm_cli.mechanisms.base import Design as Design
 from dperm_cli.mechanisms.base import Mechanism as Mechanism
 from dperm_cli.mechanisms.base import Plan as Plan
 from dperm_cli.mechanisms.base import Release as Release
-from dperm_cli.privacy import channels as channels
-from dperm_cli.privacy import events as events
-from dperm_cli.privacy.accounting import accountant as accountant
 from dperm_cli.privacy.budget import Budget as Budget
 from dperm_cli.privacy.budget import Guarantee as Guarantee
 from dperm_cli.privacy.events import Approx as Approx
@@ -77,18 +86,148 @@ from dperm_cli.problem.cone_rows import add_ball as add_ball
 from dperm_cli.problem.cone_rows import add_nonnegative as add_nonnegative
 from dperm_cli.problem.data import Bounds as Bounds
 from dperm_cli.problem.data import Data as Data
-from dperm_cli.problem.problem import Problem as Problem
 from dperm_cli.problem.problem import ProblemSpec as ProblemSpec
-from dperm_cli.results.tables.comparison import Comparison as Comparison
 from dperm_cli.samplers.base import Certificate as Certificate
 from dperm_cli.samplers.base import Sampler as Sampler
 from dperm_cli.samplers.base import Target as Target
 from dperm_cli.sets.base import AnyDimension as AnyDimension
 from dperm_cli.sets.base import ConvexSet as ConvexSet
 from dperm_cli.sets.base import Radius as Radius
+from dperm_cli.sets.box import Box as Box
+from dperm_cli.sets.ellipsoid import Ellipsoid as Ellipsoid
+from dperm_cli.sets.image import Image as Image
+from dperm_cli.sets.intersection import Intersection as Intersection
+from dperm_cli.sets.l1_ball import L1Ball as L1Ball
+from dperm_cli.sets.l2_ball import L2Ball as L2Ball
+from dperm_cli.sets.lp_ball import LpBall as LpBall
+from dperm_cli.sets.polytope import Polytope as Polytope
+from dperm_cli.sets.simplex import Simplex as Simplex
 from dperm_cli.solvers.optimum import Optimum as Optimum
 from dperm_cli.views.central import CentralView as CentralView
 from dperm_cli.views.local import LocalView as LocalView
+from dperm_cli import losses as losses
+from dperm_cli import sets as sets
+from dperm_cli import datasets as datasets
+from dperm_cli import kernels as kernels
+from dperm_cli import samplers as samplers
+from dperm_cli import mechanisms as mechanisms
+from dperm_cli.privacy import events as events
+from dperm_cli.privacy import channels as channels
+from dperm_cli.privacy.accounting import accountant as accountant
 
 __version__: str
-__all__: list[str]
+__all__ = [
+    "Absolute",
+    "AccountTable",
+    "Adversary",
+    "Allowed",
+    "AnyDimension",
+    "Approx",
+    "AuditReport",
+    "Auto",
+    "Bound",
+    "Bounds",
+    "Box",
+    "Budget",
+    "CentralView",
+    "Certificate",
+    "Channel",
+    "Check",
+    "CheckReport",
+    "Choices",
+    "ConvexSet",
+    "Count",
+    "Data",
+    "DataSet",
+    "Description",
+    "Design",
+    "DisjointBatches",
+    "DpermError",
+    "Ellipsoid",
+    "Event",
+    "Exponential",
+    "FromRun",
+    "GammaNorm",
+    "Gate",
+    "Gaussian",
+    "Guarantee",
+    "Help",
+    "Hinge",
+    "HuberizedHinge",
+    "HuberizedPositivePart",
+    "Image",
+    "InputError",
+    "Intersection",
+    "Kernel",
+    "Key",
+    "L1Ball",
+    "L1Median",
+    "L2Ball",
+    "L2Median",
+    "Laplace",
+    "Linear",
+    "LocalView",
+    "Logistic",
+    "Loss",
+    "LpBall",
+    "MarginLoss",
+    "Mechanism",
+    "Multinomial",
+    "NoiseEvent",
+    "NonNegative",
+    "OneSum",
+    "Optimum",
+    "Plan",
+    "Polytope",
+    "Positive",
+    "PositivePart",
+    "PrivacyError",
+    "PrivacyLoss",
+    "Probability",
+    "Problem",
+    "ProblemSpec",
+    "Pure",
+    "Radius",
+    "Range",
+    "Release",
+    "Required",
+    "SampledGaussian",
+    "Sampler",
+    "Seed",
+    "Setting",
+    "ShiftKernel",
+    "Simplex",
+    "SparseAnswers",
+    "Squared",
+    "StorageError",
+    "Study",
+    "StudyComparison",
+    "Target",
+    "Unit",
+    "UnknownKey",
+    "Unsupported",
+    "account",
+    "accountant",
+    "add_ball",
+    "add_nonnegative",
+    "audit",
+    "channels",
+    "check",
+    "check_mechanism",
+    "datasets",
+    "describe",
+    "events",
+    "kernels",
+    "linear_pair",
+    "load",
+    "load_data",
+    "losses",
+    "lower_bound",
+    "make_problem",
+    "mechanisms",
+    "plans",
+    "run",
+    "samplers",
+    "sets",
+    "upper_bound",
+]

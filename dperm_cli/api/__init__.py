@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 from dperm_cli.api.name_table import NAMES, ROOMS, list_names
@@ -16,7 +17,8 @@ def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module 'dperm_cli' has no attribute {name!r}")
     module, _, word = NAMES[name].partition(":")
-    return getattr(importlib.import_module(module), word or name)
+    with warnings.catch_warnings():  # libraries add filters when they are imported
+        return getattr(importlib.import_module(module), word or name)
 
 
 def __dir__() -> list[str]:

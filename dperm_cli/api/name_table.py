@@ -6,6 +6,7 @@ checkers (``type_stub.py`` writes it), and docs/api.md has an example of each.
 
 from __future__ import annotations
 
+from dperm_cli.core import registry
 from dperm_cli.core.public_names import PLACES
 
 # What a reader calls, and what that gives.
@@ -24,10 +25,10 @@ CALLS = {
     "Description": "dperm_cli.api.questions",
     "load_data": "dperm_cli.api.problems",
     "make_problem": "dperm_cli.api.problems",
-    "Problem": "dperm_cli.problem.problem",
+    "Problem": "dperm_cli.api.problems",
     "Optimum": "dperm_cli.solvers.optimum",
     "Guarantee": "dperm_cli.privacy.budget",
-    "Comparison": "dperm_cli.results.tables.comparison",
+    "StudyComparison": "dperm_cli.api.studies",
     "Exponential": "dperm_cli.privacy.events",
     "SparseAnswers": "dperm_cli.privacy.events",
     # errors
@@ -36,6 +37,12 @@ CALLS = {
     "UnknownKey": "dperm_cli.core.errors",
     "PrivacyError": "dperm_cli.core.errors",
     "StorageError": "dperm_cli.core.errors",
+}
+# Losses and sets under their own names. Other plug-ins are in their rooms.
+OBJECTS = {
+    registry.class_name(name): f"dperm_cli.{registry.ROOMS[room]}.{name}"
+    for room in ("loss", "constraint")
+    for name in registry.list_shipped(room)
 }
 # Rooms that a reader looks into: ``dperm_cli.losses.Logistic``.
 ROOMS = {
@@ -49,7 +56,7 @@ ROOMS = {
     "channels": "dperm_cli.privacy.channels",
     "accountant": "dperm_cli.privacy.accounting.accountant",
 }
-NAMES = CALLS | PLACES
+NAMES = OBJECTS | PLACES | CALLS
 
 
 def list_names() -> list[str]:

@@ -15,14 +15,15 @@ STUB = Path(__file__).parents[1] / "__init__.pyi"
 
 def format_stub() -> str:
     """The text of the stub: an import for each public name."""
-    lines = ["# Written by `python -m dperm_cli.api.type_stub`.", ""]
+    lines = ["# Written by `python -m dperm_cli.api.type_stub`.", "# ruff: noqa: I001", ""]
     for name, place in sorted(NAMES.items(), key=lambda item: (item[1].partition(":")[0], item[0])):
         module, _, word = place.partition(":")
         lines.append(f"from {module} import {word or name} as {name}")
     for name, module in ROOMS.items():
         package, _, last = module.rpartition(".")
         lines.append(f"from {package} import {last} as {name}")
-    return "\n".join([*lines, "", "__version__: str", "__all__: list[str]", ""])
+    names = [f'    "{name}",' for name in sorted({*NAMES, *ROOMS})]
+    return "\n".join([*lines, "", "__version__: str", "__all__ = [", *names, "]", ""])
 
 
 if __name__ == "__main__":

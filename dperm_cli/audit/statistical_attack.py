@@ -151,7 +151,7 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     asked = not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
     floor = adversary.floor if asked else None
     least = QUICK_CONTROL if quick else CONTROL
-    if adversary.kind == "sign" and adversary.floor is None:
+    if not adversary.must_catch or (adversary.kind == "sign" and adversary.floor is None):
         least = math.inf  # a sign that nearly never turns shows no more than the runs can count
     return Finding(claim, budget.delta, bound, control, floor, least)
 

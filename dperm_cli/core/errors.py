@@ -70,6 +70,9 @@ class Unsupported(Exception):
     """The mechanism has no guarantee for this combination of problem and budget.
 
     It becomes a row with status ``unsupported``, which is not a failure.
+
+    >>> Unsupported("needs a ridge").reason
+    'needs a ridge'
     """
 
     def __init__(self, reason: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import inspect
 import linecache
 import os
 import re
@@ -173,7 +172,7 @@ def collect_plugins(label: str, module: ModuleType) -> dict[tuple[str, str], Any
         own = isinstance(made, type) and made.__module__.partition(".")[0] == top
         if word.startswith("_") or not kind or not (own or kind == "bound"):
             continue
-        if isinstance(made, type) and inspect.isabstract(made):
+        if find_abstract(made):
             unfinished.append(made)
             continue
         name = check_name(label, kind, made)
@@ -182,10 +181,18 @@ def collect_plugins(label: str, module: ModuleType) -> dict[tuple[str, str], Any
     if not found:
         words = "holds no plug-in: a class below Mechanism, MarginLoss, ConvexSet, ... "
         for cls in unfinished:
-            lacks = ", ".join(sorted(cls.__abstractmethods__))
-            words = f"holds no plug-in: class {cls.__name__} lacks {lacks}"
+            words = f"holds no plug-in: class {cls.__name__} lacks {find_abstract(cls)}"
         raise InputError(KEY, label, words.rstrip())
     return found
+
+
+def find_abstract(made: Any) -> str:
+    """The methods that a class still lacks, in words; empty for what can be made."""
+    return (
+        ", ".join(sorted(vars(made).get("__abstractmethods__", ())))
+        if isinstance(made, type)
+        else ""
+    )
 
 
 def find_kind(made: Any) -> str:

@@ -11,15 +11,14 @@ changed file is another module, and no byte code is written beside it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib
-import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dperm_cli.core import imported_files
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.plugin_files import (
     ENTRY_POINTS,
@@ -29,6 +28,7 @@ from dperm_cli.core.plugin_files import (
     check_name,
     check_path,
     collect_plugins,
+    find_abstract,
     find_kind,
     find_version,
     import_package,
@@ -96,6 +96,7 @@ class _State:
 
 
 _State._shared = _State()
+_MOST_BYTES = 1 << 20  # of a package's entry points that are read
 _reserved: dict[str, list[Callable[[], Iterable[str]]]] = {}
 
 
@@ -117,8 +118,12 @@ def add_file(path: str | os.PathLike[str]) -> PluginSource:
         InputError: It cannot be read or run, offers nothing, or has a name that is taken.
     """
     found = os.path.abspath(check_path(path))
-    content = read_file(found)
-    digest = hashlib.sha256(content).hexdigest()
+    return _add_content(found, read_file(found))
+
+
+def _add_content(found: str, content: bytes) -> PluginSource:
+    """``add_file`` of bytes that were read."""
+    digest = hash_sha256(content)
     before = _State._shared.loaded.get(found)
     if before is not None and before.source.digest == digest:
         return before.source
@@ -141,6 +146,28 @@ def add_package(name: str) -> PluginSource:
         raise InputError(KEY, name, "must be a file ending in .py, or an installed package with "
                          "entry points dperm.mechanisms, dperm.losses, ...", known)  # fmt: skip
     return _add_points(points)
+
+
+def add_class(cls: type, path: str, digest: str) -> PluginSource:
+    """Offer a class of this process as it is: ``plugin_classes`` says where it was written.
+
+    Args:
+        cls: A plug-in's class.
+        path: What an error or a record calls its place.
+        digest: SHA-256 of its source.
+
+    Raises:
+        InputError: It is no plug-in, is unfinished, or has a name that is taken.
+    """
+    kind, lacks = find_kind(cls), find_abstract(cls)
+    if not kind or lacks:
+        words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
+        raise InputError("plugins", cls.__name__, f"lacks {lacks}" if kind else words)
+    objects = {(kind, check_name(path, kind, cls)): cls}
+    version = find_version(sys.modules[cls.__module__])
+    source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
+    _keep(source, objects)
+    return source
 
 
 def add_entry_points(kind: str = "", name: str = "") -> tuple[PluginSource, ...]:
@@ -315,14 +342,20 @@ def use_sources(sources: Iterable[PluginSource]) -> Iterator[None]:
 
 
 def _add_same(source: PluginSource) -> None:
+    """Add a source as another process knows it; nothing of other bytes is run."""
     try:
-        found = add_package(source.package) if source.package else add_file(source.path)
+        content = b"" if source.package else read_file(source.path)
+        digest = hash_sha256(content)
+        if source.package:
+            digest = add_package(source.package).digest
+        elif digest == source.digest:
+            _add_content(source.path, content)
     except InputError as error:
         raise DpermError(f"a worker cannot load the plug-in {source.label}: {error}") from None
-    if found.digest != source.digest:
+    if digest != source.digest:
         raise DpermError(
             f"{source.label} has changed since the study was planned: a worker reads sha256 "
-            f"{found.digest[:12]} at {source.path}, and not {source.digest[:12]}"
+            f"{digest[:12]} at {source.path}, and not {source.digest[:12]}"
         )
 
 
@@ -359,15 +392,40 @@ def _refuse_shadow(source: PluginSource, kind: str, name: str) -> InputError:
 
 def _list_entry_points() -> tuple[Any, ...]:
     """The entry points of all installed packages in the groups of ``ENTRY_POINTS``."""
-    from importlib.metadata import entry_points
+    folders = [folder for folder in sys.path if _offers_plugins(folder)]
+    if not folders:
+        return ()
+    from importlib.metadata import distributions  # takes longer than all the rest
 
-    every = entry_points()
     found = {
-        (point.group, point.name, point.value, _distribution(point)): point
-        for group in ENTRY_POINTS
-        for point in every.select(group=group)
+        (point.group, point.name, point.value, package.name): point
+        for package in distributions(path=folders)
+        for point in package.entry_points
+        if point.group in ENTRY_POINTS
     }
     return tuple(found[key] for key in sorted(found))
+
+
+def _offers_plugins(folder: str) -> bool:
+    """Whether a package that is installed in a folder has entry points for plug-ins.
+
+    The working folder is none where packages are installed, though ``python -m`` imports from it.
+    """
+    if not folder or os.path.realpath(folder) == os.getcwd():
+        return False
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    return any(_mentions_plugins(os.path.join(folder, name)) for name in names)
+
+
+def _mentions_plugins(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+            return b"dperm." in file.read(_MOST_BYTES)
+    except OSError:
+        return False
 
 
 def _distribution(point: Any) -> str:
@@ -388,14 +446,14 @@ def _add_points(points: list[Any]) -> PluginSource:
             made = point.load()
             if find_kind(made) != kind:
                 raise InputError(KEY, package, f"the entry point {point.name} names no {kind}")
-            if isinstance(made, type) and inspect.isabstract(made):
-                lacks = ", ".join(sorted(made.__abstractmethods__))
+            lacks = find_abstract(made)
+            if lacks:
                 raise InputError(KEY, package, f"class {made.__name__} lacks {lacks}")
             name = check_name(package, kind, made, point.name)
             if objects.setdefault((kind, name), made) is not made:
                 words = f"has two entry points for {kind} {name}"
                 raise InputError(KEY, package, words)
-    path, digest = imported_files.hash_package(importlib.import_module(top))
+    path, digest = imported_files.hash_package(sys.modules[top])
     known = _State._shared.loaded.get(path)
     version = points[0].dist.version if points[0].dist is not None else ""
     source = PluginSource(path, digest, version, tuple(objects), top, package)

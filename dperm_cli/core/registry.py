@@ -98,6 +98,23 @@ def load(room: str, name: str) -> type[Any]:
     return found
 
 
+def find_class(room: str, word: str) -> type[Any]:
+    """The shipped class of this name (``Logistic``): what the room's package offers.
+
+    Raises:
+        AttributeError: There is none.
+    """
+    for name in list_shipped(room):
+        if class_name(name) == word:
+            return load(room, name)
+    raise AttributeError(f"module 'dperm_cli.{ROOMS[room]}' has no attribute {word!r}")
+
+
+def list_classes(room: str) -> list[str]:
+    """The names of a room's shipped classes; none is imported."""
+    return [class_name(name) for name in list_shipped(room)]
+
+
 def look_up(room: str, name: str) -> bool:
     """Whether a room has a plug-in of this name, or an installed package has one."""
     return name in find_modules(room) or plugin_sources.find(room, name) is not None

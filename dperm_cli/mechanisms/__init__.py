@@ -1,1 +1,15 @@
 """Mechanisms, one file each; the folder listing is the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dperm_cli.core import registry
+
+
+def __getattr__(name: str) -> Any:
+    return registry.find_class("mechanism", name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *registry.list_classes("mechanism")})

@@ -37,6 +37,7 @@ class Adversary:
             exp(-a' u) up to a factor, a > a'. ``sign``: the outputs differ only in the sign of the
             statistic. ``threshold``: nothing is known of the law.
         floor: the share of the claimed epsilon that the bound must reach, or None.
+        must_catch: whether the attack must notice half the noise.
     """
 
     first: Problem | KernelProblem
@@ -45,6 +46,7 @@ class Adversary:
     statistic: Callable[[np.ndarray], np.ndarray] = field(default=first_coordinate)
     kind: str = "threshold"
     floor: float | None = None
+    must_catch: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -173,9 +173,10 @@ class Mechanism(CheckedFields, ABC):
     def adversary(self, budget: Budget) -> Adversary:
         """The pair of data sets and the statistic by which ``dperm audit`` attacks it.
 
-        Here opposite linear losses on a line, told apart by the released number alone.
+        Here opposite linear losses on a line, told apart by the released number alone. How much
+        that number tells is not known, so that the control need not be caught.
         """
-        return Adversary(*linear_pair(budget.relation), self)
+        return Adversary(*linear_pair(budget.relation), self, kind="profile", must_catch=False)
 
     def check(self, spec: Any, budget: Budget) -> None:
         """Raise ``Unsupported`` where there is no plan for the problem or the budget."""

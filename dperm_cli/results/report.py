@@ -12,6 +12,9 @@ from typing import Any
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import read_bytes, remove_file, write_atomically
+from dperm_cli.results.charts import experiment_figure, figure_drawing, study_figure
+from dperm_cli.results.charts.chart_model import Figure
+from dperm_cli.results.charts.study_view import StudyView
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
@@ -22,6 +25,7 @@ from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 
 FIGURES = ("figure.pdf", "figure.svg", "figure.png")
+CAPTION = "figure.caption.md"
 CLAIMS = "claims.json"
 
 
@@ -90,6 +94,7 @@ def write_report(
     page: bool = True,
     others: Sequence[Store] = (),
     allow_unwritten: bool = False,
+    view: StudyView | None = None,
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
@@ -99,10 +104,13 @@ def write_report(
     ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
     this one: releases that only their ledgers know stay in this one's.
 
+    ``view`` is what the figure shows; None is what a study shows unasked.
+
     All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
     not be written, otherwise that is a StorageError at the end.
 
-    Raises InputError when no study is there, StorageError when it cannot be read or written.
+    Raises InputError when no study is there or it lacks what the view asks for, StorageError when
+    it cannot be read or written.
     """
     store = Snapshot(out)
     manifest = store.read_manifest() or {}
@@ -110,7 +118,8 @@ def write_report(
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     with hold_lease(store.out):
-        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others)
+        asked = view or StudyView()
+        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others, asked)
     if made.unwritten is not None and not allow_unwritten:
         raise made.unwritten
     return made
@@ -125,6 +134,7 @@ def _write_files(
     trust: bool,
     page: bool,
     others: Sequence[Store],
+    view: StudyView,
 ) -> Report:
     states = {cell: store.state(cell) for cell in cells}
     records = store.read_all(cells)
@@ -134,6 +144,10 @@ def _write_files(
         texts = summary_table.format_tables(csv, table)
     else:
         texts = experiment_tables.format_tables(records, about)
+    # before anything is written: the view may ask for what the study lacks
+    figure, figure_note = None, None
+    if figures:
+        figure, figure_note = _describe_figure(records, rows, about, view)
     files = _Files(store.out)
     for ending in ("csv", "md", "tex"):
         files.write(f"table.{ending}", texts[ending].encode())
@@ -152,12 +166,21 @@ def _write_files(
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
     if figures:
-        note = _write_figures(files, store, records, rows, about)
-        notes += [note] if note else []
+        _write_figures(files, store, figure)
+        notes += [figure_note] if figure_note else []
     if page:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
         made = page_data.build_payload(
-            rows, records, manifest, about, texts["csv"], found, stated.faults, gaps, _claims(store)
+            rows,
+            records,
+            manifest,
+            about,
+            texts["csv"],
+            found,
+            stated.faults,
+            gaps,
+            _claims(store),
+            figure.notes if figure else (),
         )
         files.write(html_page.PAGE, html_page.page(made))
     return Report(
@@ -192,34 +215,34 @@ def _claims(store: Store) -> Any:
     return None
 
 
-def _write_figures(
-    files: _Files,
-    store: Store,
-    records: Sequence[dict[str, Any]],
-    rows: Sequence[dict[str, Any]],
-    about: Any,
-) -> str | None:
-    """Draw and write the figure of an experiment or of a plain study; a note on it.
+def _describe_figure(
+    records: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], about: Any, view: StudyView
+) -> tuple[Figure | None, str | None]:
+    """What the figure of an experiment or of a plain study shows, and a note on it.
 
-    With nothing to draw, an older figure is deleted.
+    An experiment has a figure of its own, unless the view asks for another one.
     """
-    if about is None:
-        from dperm_cli.results.charts.study_figure import draw_figure
+    if about is None or not view.is_default:
+        return study_figure.build_figure(rows, view)
+    shown = experiment_figure.select_panels(records, about)
+    if shown:
+        return experiment_figure.build_figure(shown, about, view.theme), None
+    return None, "no figure: no panel of the experiment has a point"
 
-        drawn, note = draw_figure(rows)
-    else:
-        from dperm_cli.results.charts.experiment_figure import draw_figure as draw_panels
 
-        drawn = draw_panels(records, about)
-        note = None if drawn else "no figure: no panel of the experiment has a point"
-    for name in FIGURES:
-        path, data = store.out / name, drawn.get(name.rpartition(".")[2])
-        if data is not None:
-            files.write(name, data)
+def _write_figures(files: _Files, store: Store, figure: Figure | None) -> None:
+    """Draw and write the figure and its caption; with nothing to draw, older ones are deleted."""
+    found: dict[str, bytes] = {}
+    if figure is not None:
+        drawn = figure_drawing.draw_files(figure)
+        found = {name: drawn[name.rpartition(".")[2]] for name in FIGURES}
+        found[CAPTION] = f"{' '.join(figure.notes)}\n".encode()
+    for name in (*FIGURES, CAPTION):
+        if name in found:
+            files.write(name, found[name])
             continue
         with files.keep_fault(name):
-            remove_file(path)
-    return note
+            remove_file(store.out / name)
 
 
 def _list_gaps(store: Store, states: Mapping[str, str]) -> list[str]:

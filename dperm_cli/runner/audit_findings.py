@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dperm_cli.audit import mechanism_audit as audits
@@ -17,11 +17,12 @@ QUICK_ROUNDS = 40
 
 @dataclass
 class Findings:
-    """All that an audit found, in the order of the mechanisms."""
+    """All that an audit found, in the order of the mechanisms; ``notes`` say what was left out."""
 
     verdicts: list[Verdict]
     reports: list[Report]
     walks: list[GridWalk]
+    notes: list[str] = field(default_factory=list)
 
     @property
     def faults(self) -> list[str]:

@@ -255,6 +255,13 @@ def test_every_file_of_a_package_is_in_its_digest(packages):
     assert imported_files.hash_package(sys.modules["stepper"])[1] != before
 
 
+def test_the_working_folder_is_no_place_of_packages(packages, monkeypatch):
+    make_package(packages, POINTS)
+    monkeypatch.chdir(packages)
+    assert plugin_sources.list_installed("mechanism") == ()
+    assert plugin_sources.find("mechanism", "my_step") is None
+
+
 def test_an_entry_point_may_not_have_a_shipped_name(packages):
     make_package(packages, POINTS.replace("my_step", "noisy_gd"))
     assert registry.load("mechanism", "noisy_gd").__module__.startswith("dperm_cli.")

@@ -15,7 +15,8 @@ import pytest
 from dperm_cli.results.charts import figure_drawing, panel_drawing
 from dperm_cli.results.charts.chart_model import ReferenceLine
 from dperm_cli.results.charts.study_figure import build_figure, draw_figure
-from dperm_cli.results.charts.study_panels import axis_of, fit_order, panels
+from dperm_cli.results.charts.study_lines import fit_order
+from dperm_cli.results.charts.study_panels import axis_of, panels
 from dperm_cli.results.records.row_facts import title_of
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise

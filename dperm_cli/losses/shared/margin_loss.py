@@ -26,6 +26,10 @@ class Glm(PerRecord):
     - ``pieces(y)`` = (sign, offset, up, down) describes a loss of two linear pieces,
       l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1. The conjugate
       then follows from it.
+
+    >>> from dperm_cli.losses.logistic import Logistic
+    >>> isinstance(Logistic(), Glm), Logistic().slope_bound(1.0, 1.0) < 1.0
+    (True, True)
     """
 
     value: Any

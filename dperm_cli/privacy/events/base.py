@@ -72,6 +72,11 @@ class Event(CheckedFields, ABC):
     stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
     sizes : the fields that the sensitivity follows from; a plan may have other values of them.
     phrase : what it does, in words, with {names} of fields and of ``word_facts`` in braces.
+
+    >>> from dperm_cli.privacy.events import Gaussian
+    >>> event = Gaussian(scale=5.0, record_norm=1.0)
+    >>> isinstance(event, Event), event.sensitivity("replace_one")
+    (True, 2.0)
     """
 
     count: int

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dperm_cli.results.charts.chart_model import Axis, Curve, Figure, Panel, ReferenceLine
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.figure_drawing import draw_files as draw_figure
+from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.records.row_facts import Row, csv_lines, distinct, group_by, number
 
 COLUMNS = (
@@ -30,28 +31,28 @@ def _csv(points: Sequence[Row]) -> bytes:
 
 
 def _build_figure(rows: Sequence[Row], points: Sequence[Row]) -> Figure:
-    names = distinct([*rows, *points], "mechanism")
-    noise = _plot_noise([p for p in points if p["panel"] == "noise"], rows, names)
-    certified = _plot_calibrations([p for p in points if p["panel"] == "certified"], names)
+    looks = choose_looks(distinct([*rows, *points], "mechanism"))
+    noise = _plot_noise([p for p in points if p["panel"] == "noise"], rows, looks)
+    certified = _plot_calibrations([p for p in points if p["panel"] == "certified"], looks)
     first = points[0]
     title = f"n = {number(first['n'])}, delta = {number(first['delta'], 3)}, {first['relation']}"
     return Figure(tuple(panel for panel in (noise, certified) if panel.xs), title)
 
 
-def _plot_noise(points: Sequence[Row], rows: Sequence[Row], names: list[str]) -> Panel:
+def _plot_noise(points: Sequence[Row], rows: Sequence[Row], looks: dict[str, int]) -> Panel:
     """One curve per mechanism; the rows of the table as markers on it."""
     curves = []
     for name, group in group_by(points, lambda point: point["mechanism"]).items():
         asked = [r for r in rows if r["mechanism"] == name and r["n"] == group[0]["n"]]
         asked = [r for r in asked if r["status"] == "ok" and r["epsilon_accounted"]]
-        look = names.index(name)
+        look = looks[name]
         curves.append(Curve(name, _points(group, "noise_scale"), look, marked=False))
         curves.append(Curve(name, _points(asked, "noise_scale"), look, joined=False))
     x, y = Axis("noise scale (mechanism's unit)"), Axis("certified epsilon")
     return Panel("what a noise certifies", x, y, tuple(curves))
 
 
-def _plot_calibrations(points: Sequence[Row], names: list[str]) -> Panel:
+def _plot_calibrations(points: Sequence[Row], looks: dict[str, int]) -> Panel:
     """One line per mechanism and calibration, below the diagonal where calibration loses
     epsilon.
     """
@@ -59,11 +60,11 @@ def _plot_calibrations(points: Sequence[Row], names: list[str]) -> Panel:
     for (name, how), group in group_by(
         points, lambda p: (p["mechanism"], p["calibration"])
     ).items():
-        look = names.index(name)
+        look, above = looks[name], len(looks) - 1 - list(looks).index(name)
         # calibrations that lose nothing coincide: lower curves are drawn wider, to show as a rim
-        rim = 1.1 * (len(names) - 1 - look) if how == "tight" else 0.0
+        rim = 1.1 * above if how == "tight" else 0.0
         placed = _points(group, "epsilon")
-        curves.append(Curve(name, placed, look, how or "", dashed=how != "tight", rim=rim))
+        curves.append(Curve(name, placed, look, how or "", pattern=int(how != "tight"), rim=rim))
     ends = tuple(f([p["epsilon"] for p in points], default=1.0) for f in (min, max))
     nominal = ReferenceLine("nominal", "nominal", ends, ends)
     x, y = Axis("nominal epsilon"), Axis("certified epsilon")

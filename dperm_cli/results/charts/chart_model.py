@@ -13,11 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.themes import DEFAULT_THEME
 
 INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+# Line and mark of curves that share colour and mark: another calibration, other settings. Lengths
+# of dashes in widths of the line, and the part of a mark that has the colour.
+DASHES = ((), (4, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (8, 3), (3, 1.2, 1.2, 1.2, 1.2, 1.2))
+FILLS = ("full", "bottom", "left", "top", "right")
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
 NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
 SATURATED_WORDS = "within a factor 2 of the data-free floor"
@@ -49,18 +54,25 @@ LINE_STYLES = {
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis; ``scale`` is log, linear, or names: one place for each curve, by its label."""
+    """An axis; ``scale`` is log, linear, or names.
+
+    On an axis of names a point's x is the place of its name; without ``names`` every curve has a
+    place of its own, by its label.
+    """
 
     label: str
     scale: str = "log"
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Curve:
     """Points by ascending x. The label is made of name, calibration, variant and note.
 
-    ``look`` is the curve's place in HUES and MARKS; ``slope`` what the legend says of a fitted
-    one; ``rim`` how much wider than others it is drawn, to be seen below a curve on top of it.
+    ``look`` gives the curve's place in HUES and MARKS, ``pattern`` that in DASHES and FILLS, where
+    several share a look; ``entry`` is its name in the legend, the label if empty; ``slope`` what
+    the legend says of a fitted one; ``rim`` how much wider than others it is drawn, to be seen
+    below a curve on top of it.
     """
 
     name: str
@@ -70,7 +82,8 @@ class Curve:
     variant: str = ""
     note: str = ""
     slope: str = ""
-    dashed: bool = False
+    pattern: int = 0
+    entry: str = ""
     joined: bool = True
     marked: bool = True
     rim: float = 0.0
@@ -84,6 +97,14 @@ class Curve:
         return MARKS[index_mark(self.look)]
 
     @property
+    def dashes(self) -> tuple[float, ...]:
+        return DASHES[self.pattern % len(DASHES)]
+
+    @property
+    def fill(self) -> str:
+        return FILLS[(self.pattern + self.pattern // len(DASHES)) % len(FILLS)]
+
+    @property
     def label(self) -> str:
         """The name of the curve in the figure."""
         words = ", ".join(word for word in (self.name, self.calibration, self.variant) if word)
@@ -91,8 +112,8 @@ class Curve:
 
     @property
     def legend(self) -> str:
-        """The label with the slope, where one was fitted."""
-        return ": ".join(word for word in (self.label, self.slope) if word)
+        """The name in the legend, with the slope where one was fitted."""
+        return ": ".join(word for word in (self.entry or self.label, self.slope) if word)
 
 
 @dataclass(frozen=True)
@@ -185,15 +206,18 @@ class Panel:
 class Figure:
     """Panels in rows.
 
-    With ``shared_legend`` one legend under all panels names their curves, and the notes stand below
-    it; without, each panel has a legend of its own, and the notes stand at the bottom.
+    With ``shared_legend`` one legend under all panels names their curves; without, each panel has a
+    legend of its own. ``patterns`` are what lines and fills mean in all panels, by their place in
+    DASHES. ``notes`` are the caption, which stands in a file beside the figure.
     """
 
     panels: tuple[Panel, ...]
     title: str = ""
     notes: Sequence[str] = ()
     shared_legend: bool = False
-    columns: int = 2
+    patterns: tuple[tuple[str, int], ...] = ()
+    theme: str = DEFAULT_THEME
+    shows_accounted: bool = False
 
 
 def index_mark(look: int) -> int:

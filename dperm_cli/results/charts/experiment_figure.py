@@ -18,11 +18,12 @@ from dperm_cli.results.charts.chart_model import (
 )
 from dperm_cli.results.charts.curve_points import select_rows
 from dperm_cli.results.charts.figure_drawing import draw_files
+from dperm_cli.results.charts.mechanism_looks import choose_looks
+from dperm_cli.results.charts.themes import DEFAULT_THEME
 from dperm_cli.results.claims.experiment_tables import Curve, curves, make_selection, rows_of, title
 from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.records.summary import BAND, BAND_WORDS
 
-_MAX_FREE_PANELS = 8  # panels; more of them stand in three columns
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 _WORDS = {
     "excess_risk": "excess risk (sum over records)",
@@ -47,21 +48,62 @@ _STATISTICS = {
 }
 
 
-def draw_figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, bytes]:
+def draw_figure(
+    records: Sequence[Row], about: Mapping[str, Any], theme: str = DEFAULT_THEME
+) -> dict[str, bytes]:
     """The figure's bytes by format; empty where no panel has anything to draw."""
-    shown = [panel for panel in panels(rows_of(records, about), about) if panel.points]
+    shown = select_panels(records, about)
     if not shown:
         return {}
-    columns = 3 if len(shown) > _MAX_FREE_PANELS else 2
+    return draw_files(build_figure(shown, about, theme))
+
+
+def build_figure(
+    shown: Sequence[Panel], about: Mapping[str, Any], theme: str = DEFAULT_THEME
+) -> Figure:
+    """The figure with these panels, and its caption."""
     name = f"{about['id']} {about['paper']}, size={about['size']}"
-    return draw_files(Figure(tuple(shown), name, _list_notes(shown), columns=columns))
+    sloped = any(curve.slope for panel in shown for curve in panel.curves)
+    notes = _write_caption(shown, about)
+    return Figure(tuple(shown), name, notes, shared_legend=not sloped, theme=theme)
 
 
 def panels(rows: Sequence[Row], about: Mapping[str, Any]) -> list[Panel]:
     """The panels of the plot, of rows as ``rows_of`` makes them; a label has one look in all."""
     found = [(panel, curves(rows, panel)) for panel in about["plot"]]
-    labels = list(dict.fromkeys(c.label for _, drawn in found for c in sort_curves(drawn)))
-    return [_panel(rows, panel, title(about, panel), drawn, labels) for panel, drawn in found]
+    looks = _choose_looks(found)
+    return [_panel(rows, panel, title(about, panel), drawn, looks) for panel, drawn in found]
+
+
+def select_panels(records: Sequence[Row], about: Mapping[str, Any]) -> list[Panel]:
+    """The panels of the plot that have a point."""
+    return [panel for panel in panels(rows_of(records, about), about) if panel.points]
+
+
+def _choose_looks(
+    found: Sequence[tuple[Mapping[str, Any], Sequence[Curve]]],
+) -> dict[str, tuple[int, int]]:
+    """The look and the pattern of each label.
+
+    Mechanisms have their own looks, and patterns part the curves of one mechanism. Where the labels
+    name one mechanism or none, each label has a look by its order.
+    """
+    names: dict[str, str | None] = {}
+    for panel, drawn in found:
+        place = panel["curve"].index("mechanism") if "mechanism" in panel["curve"] else None
+        for curve in sort_curves(drawn):
+            name = None if place is None else curve.label.split(", ")[place]
+            names.setdefault(curve.label, name)
+    known = {name for name in names.values() if name}
+    if len(known) < 2 or None in names.values():
+        return {label: (i, 0) for i, label in enumerate(names)}
+    looks, counts = choose_looks(sorted(known)), dict.fromkeys(known, -1)
+    made = {}
+    for label, name in names.items():
+        assert name is not None
+        counts[name] += 1
+        made[label] = (looks[name], counts[name])
+    return made
 
 
 def _panel(
@@ -69,17 +111,17 @@ def _panel(
     panel: Mapping[str, Any],
     name: str,
     found: Sequence[Curve],
-    labels: Sequence[str],
+    looks: Mapping[str, tuple[int, int]],
 ) -> Panel:
     statistic = _STATISTICS.get(panel.get("statistic", ""), "")
-    linear = panel.get("scale") == "linear"
+    linear = panel.get("scale", "linear" if panel["y"] in _METRICS else "log") == "linear"
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),
         y=Axis(statistic + name_quantity(rows, panel), "linear" if linear else "log"),
-        curves=tuple(_curve(curve, labels.index(curve.label)) for curve in sort_curves(found)),
+        curves=tuple(_curve(curve, *looks[curve.label]) for curve in sort_curves(found)),
         lines=tuple(
-            _line(kind.removeprefix("population_"), line, labels.index(curve.label))
+            _line(kind.removeprefix("population_"), line, looks[curve.label][0])
             for curve in found
             for kind, line in curve.lines.items()
             if line
@@ -93,14 +135,14 @@ def _line(kind: str, line: Sequence[tuple[float, float]], look: int) -> Referenc
     return ReferenceLine(kind, LINE_STYLES[kind].words, xs, ys, look=look)
 
 
-def _curve(curve: Curve, look: int) -> chart_model.Curve:
+def _curve(curve: Curve, look: int, pattern: int) -> chart_model.Curve:
     # a name without the keys that its mechanism has no value of
     name = ", ".join(part for part in curve.label.split(", ") if not part.endswith(" -"))
     slope = ""
     if curve.fit:
         value = round(curve.fit.slope, 2) + 0.0  # never -0.00
         slope = f"slope {value:.2f} ± {curve.fit.half:.2f}"
-    return chart_model.Curve(name, curve.points, look, slope=slope)
+    return chart_model.Curve(name, curve.points, look, slope=slope, pattern=pattern)
 
 
 def name_quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
@@ -122,17 +164,17 @@ def sort_curves(drawn: Sequence[Curve]) -> list[Curve]:
     return [drawn[i] for i in sorted(range(len(drawn)), key=keys.__getitem__)]
 
 
-def _list_notes(shown: Sequence[Panel]) -> list[str]:
-    """What the marks mean, of those that are there."""
+def _write_caption(shown: Sequence[Panel], about: Mapping[str, Any]) -> list[str]:
+    """What the experiment asks, and what the marks mean, of those that are there."""
     points = [point for panel in shown for point in panel.points]
-    words = []
+    words = [" ".join(str(about.get("text") or "").split())]
     if any(p.is_near_floor for p in points):
         words.append(f"Hollow: {SATURATED_WORDS} (saturated, not fitted).")
     if any(p.trials > 1 for p in points):
         words.append(f"Bands: {BAND_WORDS} over trials.")
     if any(curve.slope for panel in shown for curve in panel.curves):
         words.append("Slopes: least squares on logarithms, 95 % intervals.")
-    return [" ".join(words)] if words else []
+    return [word for word in words if word]
 
 
 def label_column(name: str) -> str:

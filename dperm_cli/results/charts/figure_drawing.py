@@ -1,32 +1,32 @@
 """Figures as PDF, SVG and PNG, laid out and drawn with matplotlib.
 
-Drawn with matplotlib's default settings plus ``figure.mplstyle``, whatever the user's own are, and
-without dates or random ids, so that equal figures give equal bytes.
+Drawn with matplotlib's default settings plus ``figure.mplstyle`` and the theme's sizes, whatever
+the user's own are, and without dates or random ids, so that equal figures give equal bytes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
-import math
-import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import private_folders
-from dperm_cli.results.charts.chart_model import GREY, INK, Figure, Panel
-from dperm_cli.results.charts.panel_drawing import draw_panel, select_paper_curves, wrap_title
-from dperm_cli.results.records.summary import BAND_WORDS
+from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, INK, Figure
+from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels
+from dperm_cli.results.charts.text_fitting import measure, wrap
+from dperm_cli.results.charts.themes import THEMES, Theme
 
 FORMATS = ("pdf", "svg", "png")
-_WIDTH = 7.0  # inches: both columns of a two-column page
-_WIDEST_LABEL = 96  # characters of a line of a shared legend
-_MAX_TWO_COLUMN_LABEL = 24  # characters of labels that two columns of a small legend have room for
-# A panel at a fixed place, in inches: from panel to panel, room left of it, its width and height.
-_PLACES = {1: (7.0, 0.75, 6.1, 2.2), 2: (3.5, 0.7, 2.65, 1.85), 3: (2.55, 0.55, 1.9, 1.3)}
-_LEGEND_LINE = 0.13
-_BELOW = 0.42  # from the axis to the legend, for ticks and the axis' name
-# Settings of matplotlib for all figures, and those that differ where panels have fixed places.
-_STYLE, _SMALL_STYLE = (Path(__file__).parent / f"{name}.mplstyle" for name in ("figure", "small"))
+_EDGE = 0.04  # inches of white around everything
+_GAP = 0.1  # between panels beside each other
+_BETWEEN = 0.14  # between rows of panels
+_MOST_LEGEND_COLUMNS = 5
+_HANDLE, _SPACING = 2.6, 1.2  # a legend's pieces of line, and space between columns, in letters
+_CLOSE = 0.03  # inches by which a panel may be wider or narrower than its words were chosen for
+_STYLE = Path(__file__).parent / "figure.mplstyle"
 _COLORS = {
     "axes.edgecolor": GREY,
     "axes.labelcolor": INK,
@@ -43,16 +43,15 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def draw_files(figure: Figure) -> dict[str, bytes]:
     """The figure's bytes by format."""
-    private_folders.settle_matplotlib()
-    import matplotlib
-
-    default = matplotlib.rcParamsDefault.items()
-    style: Any = {key: value for key, value in default if not key.startswith("backend")}
-    for path in (_STYLE,) if figure.shared_legend else (_STYLE, _SMALL_STYLE):
-        style |= matplotlib.rc_params_from_file(path, use_default_template=False)
-    with matplotlib.rc_context(style | _COLORS):
-        drawn = draw(figure)
+    with _own_settings(THEMES[figure.theme]):
+        drawn = _lay_out(figure)
         return {name: image_bytes(drawn, name) for name in FORMATS}
+
+
+def draw_canvas(figure: Figure) -> Any:
+    """The figure as matplotlib's own object, for a notebook or a script."""
+    with _own_settings(THEMES[figure.theme]):
+        return _lay_out(figure)
 
 
 def image_bytes(drawn: Any, name: str) -> bytes:
@@ -62,124 +61,228 @@ def image_bytes(drawn: Any, name: str) -> bytes:
     return sink.getvalue()
 
 
-def draw(figure: Figure) -> Any:
-    """The figure as matplotlib's, laid out once for every format."""
+@contextlib.contextmanager
+def _own_settings(theme: Theme) -> Iterator[None]:
+    """Matplotlib's settings for all figures; the user's own come back at the end."""
+    private_folders.settle_matplotlib()
+    import matplotlib
+
+    default = matplotlib.rcParamsDefault.items()
+    style: Any = {key: value for key, value in default if not key.startswith("backend")}
+    style |= matplotlib.rc_params_from_file(_STYLE, use_default_template=False)
+    with matplotlib.rc_context(style | _COLORS | theme.make_settings()):
+        yield
+
+
+@dataclass
+class _Margins:
+    """Inches that the words of a panel take on each side of its axes."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+def _lay_out(figure: Figure) -> Any:
+    """The figure as matplotlib's: panels of one size in a grid, legends and labels around them."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    drawn = Canvas(figsize=(_WIDTH, 1.0))
+    theme = THEMES[figure.theme]
+    columns = theme.count_columns(len(figure.panels))
+    height = theme.heights[min(columns, len(theme.heights)) - 1]
+    drawn = Canvas(figsize=(theme.width, 2 * height), dpi=100)
     FigureCanvasAgg(drawn)
-    (_place_by_content if figure.shared_legend else _place_at_fixed_places)(drawn, figure)
+    side = _SharedLabels(figure, theme)
+    # words beside the axes depend on their width, and the width on these words
+    width = theme.width / columns - 0.6
+    places, margins, sides = [], [], []
+    for _ in range(3):
+        drawn.clear()
+        places = _draw_panels(drawn, figure, PanelSize(width, height, theme), side)
+        margins = [_measure_margins(place) for place in places]
+        sides = [_widest(margins[column::columns]) for column in range(columns)]
+        words = sum(m.left + m.right for m in sides) + side.left + _GAP * (columns - 1)
+        found = (theme.width - 2 * _EDGE - words) / columns
+        close, width = abs(found - width) < _CLOSE, max(found, 0.3)
+        if close:
+            break
+    _place_all(drawn, figure, places, margins, sides, (width, height), side)
+    drawn.draw_without_rendering()
     return drawn
 
 
-def _place_by_content(drawn: Any, figure: Figure) -> None:
-    """Panels as large as their words leave them; legend and notes in a strip below them all."""
-    from matplotlib.patches import Patch
+class _SharedLabels:
+    """Names of axes that all panels of a figure share: they stand once, beside the grid."""
 
-    panels = figure.panels
-    columns = min(figure.columns, len(panels))
-    lines = math.ceil(len(panels) / columns)
-    strips = max(len(select_paper_curves(panel)) for panel in panels)
-    height = lines * ((3.4 if columns == 1 else 2.9) + 0.14 * strips)
-    drawn.set_figheight(height)
-    drawn.set_layout_engine("constrained")
-    places = drawn.subplots(lines, columns, squeeze=False).ravel().tolist()
-    for place, panel in zip(places, panels, strict=False):
-        draw_panel(place, panel, 5.7 if columns == 1 else 2.4)
-    for place in places[len(panels) :]:
-        place.remove()
-    if figure.title:
-        drawn.suptitle(figure.title, fontsize=9)
-    entries: dict[str, Any] = {}
-    for place in places[: len(panels)]:
-        for label, handle in _legend_entries(place).items():
-            entries.setdefault(label, handle)
-    if any(point.trials > 1 for panel in panels for point in panel.points):
-        entries[f"{BAND_WORDS} band over trials"] = Patch(color=GREY, alpha=0.25, linewidth=0)
-    legend, tall = _draw_shared_legend(drawn, entries)
-    total = height + tall + 0.135 * len(figure.notes) + 0.06
+    def __init__(self, figure: Figure, theme: Theme) -> None:
+        several = len(figure.panels) > 1
+        xs, ys = ({getattr(p, axis).label for p in figure.panels} for axis in ("x", "y"))
+        # legends of panels stand between the panels and a name below them all
+        self.x = xs.pop() if several and len(xs) == 1 and figure.shared_legend else ""
+        self.y = ys.pop() if several and len(ys) == 1 else ""
+        self.size = theme.title
+        self.left = 1.5 * theme.title / 72 if self.y else 0.0
+        self.below = 1.6 * theme.title / 72 if self.x else 0.0
+
+
+def _draw_panels(drawn: Any, figure: Figure, size: PanelSize, shared: _SharedLabels) -> list[Any]:
+    """All panels on axes of their size, at any place."""
+    tall, wide = drawn.get_figheight(), drawn.get_figwidth()
+    labelled = len(figure.panels) == 1 and fit_labels(figure.panels[0], size) is not None
+    places = []
+    for panel in figure.panels:
+        place = drawn.add_axes((0.3, 0.3, size.width / wide, size.height / tall), label=object())
+        draw_panel(place, panel, size, labelled, figure.shows_accounted,
+                   frozenset(pattern for _, pattern in figure.patterns))  # fmt: skip
+        if shared.x:
+            place.set_xlabel("")
+        if shared.y:
+            place.set_ylabel("")
+        places.append(place)
+    return places
+
+
+def _measure_margins(place: Any) -> _Margins:
+    figure = place.get_figure()
+    box = place.get_tightbbox(figure.canvas.get_renderer())
+    axes = place.get_window_extent()
+    pixels = (axes.x0 - box.x0, box.x1 - axes.x1, axes.y0 - box.y0, box.y1 - axes.y1)
+    return _Margins(*(max(0.0, side / figure.dpi) for side in pixels))
+
+
+def _widest(margins: Sequence[_Margins]) -> _Margins:
+    names = ("left", "right", "bottom", "top")
+    return _Margins(*(max(getattr(m, name) for m in margins) for name in names))
+
+
+def _place_all(
+    drawn: Any,
+    figure: Figure,
+    places: Sequence[Any],
+    margins: Sequence[_Margins],
+    sides: Sequence[_Margins],
+    size: tuple[float, float],
+    shared: _SharedLabels,
+) -> None:
+    """Give everything its place, from the top down, and the figure its height."""
+    theme, columns = THEMES[figure.theme], len(sides)
+    width, height = size
+    lefts = [_EDGE + shared.left]
+    for side in sides:
+        lefts.append(lefts[-1] + side.left + width + side.right + _GAP)
+    title = wrap(figure.title, 72 * (theme.width - 2 * _EDGE), theme.title, bold=True)
+    down = _EDGE + 1.35 * theme.title / 72 * len(title) + (0.06 if title else 0.0)
+    spots: list[tuple[Any, float, float]] = []  # axes with their left and upper end
+    legends: list[tuple[Any, float, float]] = []
+    first = down
+    for start in range(0, len(places), columns):
+        row = _widest(margins[start : start + columns])
+        tallest = 0.0
+        for column, place in enumerate(places[start : start + columns]):
+            spots.append((place, lefts[column] + sides[column].left, down + row.top))
+            if not figure.shared_legend:
+                room = lefts[column + 1] - lefts[column] - _GAP
+                legend, tall = _draw_legend(drawn, _list_entries([place]), room, theme)
+                legends += [(legend, lefts[column], down + row.top + height + row.bottom)] * bool(
+                    legend
+                )
+                tallest = max(tallest, tall)
+        down += row.top + height + row.bottom + tallest + _BETWEEN
+    down -= _BETWEEN
+    middle = (first + down) / 2
+    below = down
+    down += shared.below
+    if figure.shared_legend:
+        entries = _list_entries(places) | _make_pattern_entries(figure, theme)
+        legend, tall = _draw_legend(drawn, entries, theme.width - 2 * _EDGE, theme)
+        legends += [(legend, _EDGE, down + 0.05)] * bool(legend)
+        down += tall + 0.05 * bool(legend)
+    total = down + _EDGE
     drawn.set_figheight(total)
-    drawn.get_layout_engine().set(rect=(0, 1 - height / total, 1, height / total))
-    legend.set_bbox_to_anchor((0.006, 1 - height / total))
-    _write_notes(drawn, figure)
-    drawn.draw_without_rendering()
-    drawn.set_layout_engine("none")
+    for place, x, y in spots:
+        shape = (x / theme.width, 1 - (y + height) / total)
+        place.set_position((*shape, width / theme.width, height / total))
+    for legend, x, y in legends:
+        legend.set_bbox_to_anchor((x / theme.width, 1 - y / total), drawn.transFigure)
+    _write_around(drawn, title, shared, (middle, below, total), lefts[-1] - _GAP)
 
 
-def _draw_shared_legend(drawn: Any, entries: dict[str, Any]) -> tuple[Any, float]:
-    """The legend in as many columns (two at most) as fit, and its height in inches."""
-    labels = ["\n".join(textwrap.wrap(label, _WIDEST_LABEL)) for label in entries]
-    for columns in (2, 1):
-        style = {"ncols": columns, "handlelength": 3.0, "columnspacing": 1.5}
-        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.006, 1.0), **style)
-        box = legend.get_window_extent(drawn.canvas.get_renderer())
-        if columns == 1 or box.width <= _WIDTH * drawn.dpi:
-            return legend, box.height / drawn.dpi + 0.06
-        legend.remove()
-    raise AssertionError("one column always fits")
+def _write_around(
+    drawn: Any,
+    title: Sequence[str],
+    shared: _SharedLabels,
+    heights: tuple[float, float, float],
+    right: float,
+) -> None:
+    """The figure's title, and the names of axes that all panels share."""
+    middle, below, total = heights
+    width, style = drawn.get_figwidth(), {"fontsize": shared.size}
+    if title:
+        text = "\n".join(title)
+        style |= {"fontweight": "bold", "linespacing": 1.2}
+        drawn.text(_EDGE / width, 1 - _EDGE / total, text, va="top", **style)
+        style = {"fontsize": shared.size}
+    if shared.y:
+        spot = (_EDGE / width, 1 - middle / total)
+        drawn.text(*spot, shared.y, rotation=90, va="center", ha="left", **style)
+    if shared.x:
+        spot = ((_EDGE + shared.left + right) / 2 / width, 1 - (below + 0.03) / total)
+        drawn.text(*spot, shared.x, va="top", ha="center", **style)
 
 
-def _place_at_fixed_places(drawn: Any, figure: Figure) -> None:
-    """Panels at fixed places, so that a long legend makes no panel narrower."""
-    panels = figure.panels
-    columns = min(figure.columns, len(panels))
-    pitch, left, across, up = _PLACES[columns]
-    above = 0.245 + 0.125 * max(wrap_title(panel, across).count("\n") for panel in panels)
-    longest = max(_count_legend_lines(panel) for panel in panels)
-    row = above + up + _BELOW + _LEGEND_LINE * (longest + 0.5)
-    width = columns * pitch
-    height = 0.24 + math.ceil(len(panels) / columns) * row + 0.135 * len(figure.notes) + 0.06
-    drawn.set_size_inches(width, height)
-    for i, panel in enumerate(panels):
-        line, column = divmod(i, columns)
-        x, y = left + column * pitch, height - 0.24 - line * row - above - up
-        place = drawn.add_axes((x / width, y / height, across / width, up / height))
-        draw_panel(place, panel, across)
-        _draw_own_legend(place, _legend_entries(place))
-    style = {"fontsize": 9, "fontweight": "bold", "va": "top"}
-    drawn.text(0.08 / width, 1 - 0.06 / height, figure.title, **style)
-    _write_notes(drawn, figure)
-
-
-def _draw_own_legend(place: Any, entries: dict[str, Any]) -> None:
-    """Below the panel, where it hides nothing."""
-    from matplotlib.transforms import ScaledTranslation
-
-    if not entries:
-        return
-    below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
-    style = {
-        "ncols": _count_columns(list(entries)),
-        "handlelength": 2.4,
-        "bbox_to_anchor": (0.0, 0.0),
-    }
-    style["bbox_transform"] = place.transAxes + below
-    place.legend(entries.values(), entries.keys(), **style)
-
-
-def _count_columns(labels: list[str]) -> int:
-    return 2 if len(labels) > 3 and max(map(len, labels)) <= _MAX_TWO_COLUMN_LABEL else 1
-
-
-def _count_legend_lines(panel: Panel) -> int:
-    labels = {curve.legend for curve in panel.curves} | {line.label for line in panel.lines}
-    return math.ceil(len(labels) / _count_columns(list(labels)))
-
-
-def _legend_entries(place: Any) -> dict[str, Any]:
-    """What a panel's legend shows: each label once, in grey where several colours share it."""
+def _list_entries(places: Sequence[Any]) -> dict[str, Any]:
+    """What a legend of panels shows: each label once, in grey where several colours share it."""
     entries: dict[str, Any] = {}
-    for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
-        first = entries.setdefault(label, handle)
-        if first.get_color() != handle.get_color():
-            entries[label] = type(handle)([], [])
-            entries[label].update_from(handle)
-            entries[label].set_color(GREY)
+    for place in places:
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            first = entries.setdefault(label, handle)
+            if first.get_color() != handle.get_color():
+                entries[label] = type(handle)([], [])
+                entries[label].update_from(handle)
+                entries[label].set_color(GREY)
     return entries
 
 
-def _write_notes(drawn: Any, figure: Figure) -> None:
-    width, height = drawn.get_size_inches()
-    style = {"fontsize": 6.8, "color": GREY, "va": "bottom", "linespacing": 1.35}
-    drawn.text(0.085 / width, 0.06 / height, "\n".join(figure.notes), **style)
+def _make_pattern_entries(figure: Figure, theme: Theme) -> dict[str, Any]:
+    """What dashes and fills mean, in grey."""
+    from matplotlib.lines import Line2D
+
+    entries = {}
+    for words, pattern in figure.patterns:
+        dashes = DASHES[pattern % len(DASHES)]
+        look: dict[str, Any] = {"color": GREY, "linewidth": theme.line, "marker": "o"}
+        look |= {"markersize": theme.mark, "markerfacecoloralt": "white"}
+        look["fillstyle"] = FILLS[(pattern + pattern // len(DASHES)) % len(FILLS)]
+        entries[words] = Line2D([], [], linestyle=(0, dashes) if dashes else "-", **look)
+    return entries
+
+
+def _draw_legend(
+    drawn: Any, entries: dict[str, Any], room: float, theme: Theme
+) -> tuple[Any, float]:
+    """A legend in as many columns as fit into so many inches, and its height; None if empty."""
+    if not entries:
+        return None, 0.0
+    sample = (_HANDLE + 0.8) * theme.text  # points of a piece of line and the space behind it
+    labels = ["\n".join(wrap(label, 72 * room - sample, theme.text)) for label in entries]
+    wide = [sample + max(measure(line, theme.text) for line in label.split("\n"))
+            for label in labels]  # fmt: skip
+    columns = _count_legend_columns(wide, 72 * room, _SPACING * theme.text)
+    style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}
+    style |= {"loc": "upper left", "borderaxespad": 0.0, "bbox_to_anchor": (0.0, 1.0)}
+    legend = drawn.legend(entries.values(), labels, **style)
+    return legend, legend.get_window_extent(drawn.canvas.get_renderer()).height / drawn.dpi + 0.02
+
+
+def _count_legend_columns(wide: Sequence[float], room: float, space: float) -> int:
+    """The most columns, filled one after the other, of entries so wide that have room."""
+    for columns in range(min(_MOST_LEGEND_COLUMNS, len(wide)), 1, -1):
+        full, more = divmod(len(wide), columns)
+        counts = [full + (i < more) for i in range(columns)]
+        ends = [sum(counts[: i + 1]) for i in range(columns)]
+        widths = [max(wide[end - count : end]) for end, count in zip(ends, counts, strict=True)]
+        if sum(widths) + space * (columns - 1) <= room:
+            return columns
+    return 1

@@ -3,35 +3,56 @@
 from __future__ import annotations
 
 import math
-import re
-import textwrap
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
+    DASHES,
     GREY,
-    Axis,
     Curve,
     Panel,
     ReferenceLine,
     is_unresolved,
 )
 from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.text_fitting import measure, split_joints, wrap
+from dperm_cli.results.charts.themes import Theme
+from dperm_cli.results.charts.tick_places import choose_ticks
 from dperm_cli.results.records.row_facts import number
 
 MIN_VISIBLE_GAP = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
 _BELOW = 11  # matplotlib's marker that points down: the true value lies lower
-_WIDE = 5.0  # inches from which a panel has room for more words
-# Characters an inch of words above a panel, and inches beside it that they may reach over.
-_TITLE = {"bold": (9.5, 1.2), "normal": (14.5, 0.5)}
-_DETAIL = (14.5, 1.2)
+_MOST_LABEL_LINES = 4
 
 
-def draw_panel(place: Any, panel: Panel, inches: float) -> None:
-    """Draw a panel on axes that are so many inches wide.
+@dataclass(frozen=True)
+class PanelSize:
+    """Inches of a panel's axes, and the theme of its letters and lines."""
 
-    An axis of names has one place for each curve: its label where there is room, else its number.
+    width: float
+    height: float
+    theme: Theme
+
+
+def draw_panel(
+    place: Any,
+    panel: Panel,
+    size: PanelSize,
+    labelled: bool = True,
+    shows_accounted: bool = False,
+    told_patterns: frozenset[int] = frozenset(),
+) -> None:
+    """Draw a panel on axes.
+
+    Args:
+        place: The axes of matplotlib.
+        panel: What to draw.
+        size: How large the axes are.
+        labelled: Whether the places of an axis of names may have the names of curves, instead of
+            entries in the legend.
+        shows_accounted: Whether accounted epsilons of paper calibrations stand under the axis.
+        told_patterns: Patterns that have entries in the legend themselves.
     """
     place.set_yscale(panel.y.scale)
     low, high = panel.limits
@@ -39,32 +60,40 @@ def draw_panel(place: Any, panel: Panel, inches: float) -> None:
     names = panel.x.scale == "names"
     if not names:
         place.set_xscale(panel.x.scale)
-    fitted = fit_labels(panel, inches) if names else None
+    fitted = fit_labels(panel, size) if names and labelled else None
+    in_legend = not names or fitted is None or bool(panel.x.names)
     for i, curve in enumerate(panel.curves):
-        points = [(float(i) if names else p.x or 0.0, p) for p in panel.select_points(curve)]
-        if names and fitted is None:
-            style = {"color": curve.hue, "linestyle": "none", "marker": curve.mark}
-            place.plot([], [], label=f"{i + 1}: {curve.label}", **style)
+        points = [(_find_place(panel, i, p), p) for p in panel.select_points(curve)]
+        entry = curve.legend or None if in_legend else None
         if points and is_unresolved(curve) and max(p.height for _, p in points) < low:
-            label = None if names else f"{curve.label} (below the axis)"
+            label = entry and f"{entry} (below the axis)"
             style = {"color": curve.hue, "marker": _BELOW, "linestyle": "none", "clip_on": False}
             place.plot([x for x, _ in points], [low] * len(points), label=label, **style)
         elif points:
-            _draw_curve(place, panel, curve, points)
+            _draw_curve(place, panel, curve, points, size.theme)
+            if entry:
+                shown = 0 if curve.pattern in told_patterns else curve.pattern
+                _enter_curve(place, curve, entry, shown, size.theme)
     for line in panel.lines:
-        draw_line(place, line, panel, inches)
-    _dress(place, panel, inches)
+        draw_line(place, line, panel)
+    _dress(place, panel, size)
     if names:
-        labels, size = fitted or ([str(i + 1) for i in range(len(panel.curves))], 7.5)
-        place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
-        place.set_xlim(-0.6, len(labels) - 0.4)
+        _name_places(place, panel, size, fitted)
     else:
-        _ticks(place, panel, inches)
-        _paper_strip(place, panel, inches)
+        _number_places(place, panel, size)
+        _write_accounted(place, panel, size, shows_accounted)
+
+
+def _find_place(panel: Panel, i: int, point: Point) -> float:
+    """Where a point of the curve with index i lies on the horizontal axis."""
+    if panel.x.names:  # curves stand side by side at each name
+        count = len(panel.curves)
+        return (point.x or 0.0) + 0.6 * ((i + 0.5) / count - 0.5)
+    return float(i) if panel.x.scale == "names" else point.x or 0.0
 
 
 def _draw_curve(
-    place: Any, panel: Panel, curve: Curve, points: Sequence[tuple[float, Point]]
+    place: Any, panel: Panel, curve: Curve, points: Sequence[tuple[float, Point]], theme: Theme
 ) -> None:
     """Band, line and marks of a curve, at the places given."""
     xs, ys = [x for x, _ in points], [panel.height_of(p) for _, p in points]
@@ -73,24 +102,60 @@ def _draw_curve(
         end = place.get_ylim()[0]  # a band that reaches 0 runs off a logarithmic axis
         lows = [p.low if linear else p.shown_low or end for _, p in points]
         highs = [max(p.high, p.gap) for _, p in points]
-        if names:
-            bar = {"linewidth": 5, "alpha": 0.25, "zorder": 2}
+        if names or len(points) == 1:
+            bar = {"linewidth": 3.2 * theme.line, "alpha": 0.25, "zorder": 2}
             place.vlines(xs, lows, highs, color=curve.hue, **bar)
         else:
-            band = {"alpha": 0.10 if curve.dashed else 0.20, "linewidth": 0, "zorder": 2}
+            band = {"alpha": 0.10 if curve.pattern else 0.20, "linewidth": 0, "zorder": 2}
             place.fill_between(xs, lows, highs, color=curve.hue, **band)
-    look: dict[str, Any] = {
-        "color": curve.hue,
-        "linestyle": (0, (4, 1.6)) if curve.dashed else "-",
-        "linewidth": 1.4 + curve.rim,
-    }
-    size = 4.6 + 2.0 * curve.rim
+    size = theme.mark + 2.0 * curve.rim
+    alike = len({(p.is_hidden, p.is_near_floor) for _, p in points}) == 1
     if curve.joined and not names:
+        look = _style_line(curve, curve.pattern, theme)
+        if alike and curve.marked:
+            # one line with its marks: as one object it is also easy to change
+            look |= _style_mark(curve, points[0][1], size, curve.fill)
+            place.plot(xs, ys, zorder=3, **look)
+            _draw_gaps(place, curve, points)
+            return
         place.plot(xs, ys, zorder=3, **look)
-        mark = {"marker": curve.mark, "markersize": size} if curve.marked else {}
-        place.plot([], [], label=curve.legend or None, **look, **mark)
     if curve.marked:
         draw_marks(place, panel, curve, points, size)
+
+
+def _style_line(curve: Curve, pattern: int, theme: Theme) -> dict[str, Any]:
+    dashes = DASHES[pattern % len(DASHES)]
+    return {
+        "color": curve.hue,
+        "linestyle": (0, dashes) if dashes else "-",
+        "linewidth": theme.line + curve.rim,
+    }
+
+
+def _style_mark(curve: Curve, point: Point, size: float, fill: str) -> dict[str, Any]:
+    """Hollow when saturated, pointing down when the gap hides the true value."""
+    saturated = point.is_near_floor
+    return {
+        "marker": _BELOW if point.is_hidden else curve.mark,
+        "markersize": size,
+        "fillstyle": "full" if saturated else fill,
+        "markerfacecolor": "white" if saturated else curve.hue,
+        "markerfacecoloralt": "white",
+        "markeredgecolor": curve.hue,
+        "markeredgewidth": 0.24 * size,
+    }
+
+
+def _enter_curve(place: Any, curve: Curve, entry: str, pattern: int, theme: Theme) -> None:
+    """Give a curve its entry in the legend: filled marks, whatever its own points are."""
+    look = _style_line(curve, pattern, theme)
+    if not curve.joined:
+        look["linestyle"] = "none"
+    if curve.marked:
+        plain = replace(curve, pattern=pattern)
+        look |= {"marker": curve.mark, "markersize": theme.mark + 2.0 * curve.rim}
+        look |= {"fillstyle": plain.fill, "markerfacecoloralt": "white"}
+    place.plot([], [], label=entry, **look)
 
 
 def draw_marks(
@@ -101,20 +166,17 @@ def draw_marks(
     size: float = 4.6,
 ) -> None:
     """Markers: hollow when saturated, pointing down when the gap hides the true value."""
-    looks: dict[tuple[bool, bool], list[tuple[float, float]]] = {}
+    looks: dict[tuple[bool, bool], list[tuple[float, Point]]] = {}
     for x, p in points:
-        looks.setdefault((p.is_hidden, p.is_near_floor), []).append((x, panel.height_of(p)))
-    for (hidden, saturated), places in looks.items():
-        place.plot(
-            *zip(*places, strict=True),
-            marker=_BELOW if hidden else curve.mark,
-            linestyle="none",
-            color=curve.hue,
-            markersize=size,
-            markerfacecolor="white" if saturated else curve.hue,
-            markeredgewidth=1.1,
-            zorder=4,
-        )
+        looks.setdefault((p.is_hidden, p.is_near_floor), []).append((x, p))
+    for found in looks.values():
+        xs, ys = [x for x, _ in found], [panel.height_of(p) for _, p in found]
+        look = _style_mark(curve, found[0][1], size, curve.fill)
+        place.plot(xs, ys, linestyle="none", color=curve.hue, zorder=4, **look)
+    _draw_gaps(place, curve, points)
+
+
+def _draw_gaps(place: Any, curve: Curve, points: Sequence[tuple[float, Point]]) -> None:
     for x, p in points:
         if has_visible_gap(p):
             # the optimum may be lower by the gap, and the true excess risk higher by as much
@@ -128,7 +190,8 @@ def has_visible_gap(point: Point) -> bool:
     return max(point.height - point.value, MIN_VISIBLE_GAP * point.height) < point.gap
 
 
-def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> None:
+def draw_line(place: Any, line: ReferenceLine, panel: Panel) -> None:
+    """A reference line; one of a single height reaches over the whole axis."""
     style: dict[str, Any] = {
         "color": line.color,
         "linestyle": (0, line.style.dashes) if line.style.dashes else "-",
@@ -138,15 +201,14 @@ def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> N
         "label": line.label,
     }
     if line.constant:
-        wide = inches > _WIDE
-        more = f" x {line.constant} (fitted)" if wide else ", fitted (constant over the panel)"
-        style["label"] += more
+        style["label"] += ", fitted"
     low, high = place.get_ylim()
     if min(line.ys) > high:
         style["label"] += " (above the axis)"
     if max(line.ys) < low:
         style["label"] += " (below the axis)"
-    if not line.xs or panel.x.scale == "names":
+    level = len(set(line.ys)) == 1 and line.kind in ("floor", "gap")
+    if not line.xs or panel.x.scale == "names" or level:
         place.axhline(line.ys[0], **style)
         return
     if len(line.xs) == 1:  # known at one place only: it says nothing of the others
@@ -154,103 +216,90 @@ def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> N
     place.plot(line.xs, line.ys, **style)
 
 
-def _dress(place: Any, panel: Panel, inches: float) -> None:
-    """Add titles, grid, axis names, and the right axis per record."""
-    place.set_xlabel(panel.x.label)
-    place.set_ylabel(panel.y.label)
-    details = [line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))]
-    place.set_title(wrap_title(panel, inches), loc="left", pad=4 + 10 * len(details))
-    style: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 6.8}
-    for i, text in enumerate(details):
-        written = place.annotate(text, (0, 1), (0, 4 + 10 * i), color=GREY, **style)
-        written.set_in_layout(False)  # the title above it keeps the room; its length takes none
+def _dress(place: Any, panel: Panel, size: PanelSize) -> None:
+    """Add title, grid, axis names, and the right axis per record."""
+    theme, tall = size.theme, 72 * size.height
+    place.set_xlabel("\n".join(wrap(panel.x.label, 72 * size.width + 20, theme.title)))
+    place.set_ylabel("\n".join(wrap(panel.y.label, tall + 10, theme.title)))
+    weight = "bold" if not panel.title or len(panel.title) < 60 else "normal"
+    title = wrap(panel.title, 72 * size.width, theme.title, bold=weight == "bold")
+    place.set_title("\n".join(title), loc="left", pad=4, fontweight=weight)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
     place.spines["right"].set_visible(False)
+    low, high = place.get_ylim()
+    _set_ticks(place.yaxis, choose_ticks(low, high, panel.y.scale, tall, theme.text, True))
     if panel.n:
         n = panel.n
         twin = place.secondary_yaxis("right", functions=(lambda y: y / n, lambda y: y * n))
         twin.set_ylabel("per record")
         twin.spines["right"].set_color(GREY)
-        _format_numbers(twin.yaxis, panel.y, place.get_ylim())
-    _format_numbers(place.yaxis, panel.y, place.get_ylim())
+        ticks = choose_ticks(low / n, high / n, panel.y.scale, tall, theme.text, True)
+        _set_ticks(twin.yaxis, ticks)
 
 
-def wrap_title(panel: Panel, inches: float) -> str:
-    """The title of a panel, broken into lines for axes of this width."""
-    from matplotlib import rcParams
-
-    return "\n".join(_wrap(panel.title, _TITLE[rcParams["axes.titleweight"]], inches))
-
-
-def _wrap(text: str, room: tuple[float, float], inches: float) -> list[str]:
-    return textwrap.wrap(text, round(room[0] * (inches + room[1])))
-
-
-def _format_numbers(side: Any, axis: Axis, limits: tuple[float, float]) -> None:
-    """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left.
+def _set_ticks(side: Any, ticks: Sequence[tuple[float, str]]) -> None:
+    """Numbers at these places, written as in the tables, and none elsewhere.
 
     Matplotlib's own formatter writes formulas, which the style of the figures does not parse.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if axis.scale != "log":
-        return
-    side.set_major_formatter(FuncFormatter(lambda y, _: number(float(y), 3)))
-    side.set_minor_formatter(NullFormatter())
-    if limits[1] < 60 * limits[0]:
-        side.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-        side.set_minor_formatter(side.get_major_formatter())
+    side.set_ticks([place for place, _ in ticks], labels=[text for _, text in ticks])
+    side.set_ticks([], minor=True)
 
 
-def _ticks(place: Any, panel: Panel, inches: float) -> None:
-    """Ticks at the values that were run, where they are few and apart."""
+def _number_places(place: Any, panel: Panel, size: PanelSize) -> None:
+    """Numbers on the horizontal axis: the values that were run, where they fit."""
     xs = panel.xs
-    if panel.x.scale == "linear" or not xs:
+    if not xs:
         return
-    span = math.log(xs[-1] / xs[0]) or 1.0
-    place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
-    apart = min((math.log(b / a) for a, b in pairwise(xs)), default=span)
-    _format_numbers(place.xaxis, panel.x, (xs[0], xs[-1]))
-    if len(xs) > 9 or apart <= span / 14:
-        return
-    # a label has half an inch; of a crowded axis every other one stays, the last among them
-    every = 1 if apart / span * inches > 0.3 and len(xs) <= 3.2 * inches else 2
-    labels = [number(x, 3) if (len(xs) - 1 - i) % every == 0 else "" for i, x in enumerate(xs)]
-    place.set_xticks(xs, labels=labels, minor=False)
-    place.set_xticks([], minor=True)
+    if panel.x.scale == "linear":
+        room = 0.05 * (xs[-1] - xs[0]) or 0.5
+        place.set_xlim(xs[0] - room, xs[-1] + room)
+    else:
+        span = math.log(xs[-1] / xs[0]) or 1.0
+        place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
+    low, high = place.get_xlim()
+    wide, letters = 72 * size.width, size.theme.text
+    _set_ticks(place.xaxis, choose_ticks(low, high, panel.x.scale, wide, letters, False, xs))
 
 
-def fit_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:
-    """The labels of a panel's places, broken to the room each has, and their size in points."""
-    room = 72 * inches / (len(panel.curves) + 0.2)
-    for size in (7.5, 7.0, 6.5):
-        width = int(room / (0.62 * size))
-        labels = [_break_label(_place_words(curve), width) for curve in panel.curves]
-        if width and all(len(line) <= width for text in labels for line in text.split("\n")):
-            return labels, size
-    return None
+def _name_places(place: Any, panel: Panel, size: PanelSize, fitted: Sequence[str] | None) -> None:
+    """Names on the horizontal axis: of categories, or of curves where these fit."""
+    count = len(panel.x.names or panel.curves)
+    place.set_xlim(-0.6, count - 0.4)
+    if panel.x.names:
+        room = 72 * size.width / (count + 0.2) - 3
+        widest = max(measure(name, size.theme.text) for name in panel.x.names)
+        upright = widest > 3 * room
+        labels = [name if upright else "\n".join(wrap(name, room, size.theme.text))
+                  for name in panel.x.names]  # fmt: skip
+        place.set_xticks(range(count), labels=labels, rotation=90 if upright else 0)
+    elif fitted is not None:
+        place.set_xticks(range(count), labels=fitted)
+    else:
+        place.set_xticks([])
 
 
-def _break_label(words: list[str], width: int) -> str:
-    """Words one below the other, each broken where a name has a joint."""
-    lines = []
-    for word in words:
-        line = ""
-        for piece in re.findall(r"[^_(/ ]*[_(/ ]?", word):
-            if line and len((line + piece).rstrip()) > width:
-                lines.append(line.rstrip())
-                line = ""
-            line += piece
-        lines.append(line.rstrip())
-    return "\n".join(lines)
+def fit_labels(panel: Panel, size: PanelSize) -> list[str] | None:
+    """The names of a panel's places, broken to the room each has; None where they do not fit."""
+    if panel.x.names or not panel.curves:
+        return None
+    letters = size.theme.text
+    room = 72 * size.width / (len(panel.curves) + 0.2) - 0.5 * letters
+    labels = []
+    for curve in panel.curves:
+        words = [word for text in _place_words(curve) for word in split_joints(text)]
+        if any(measure(word, letters) > room for word in words):
+            return None
+        lines = [line for text in _place_words(curve) for line in wrap(text, room, letters)]
+        if len(lines) > _MOST_LABEL_LINES:
+            return None
+        labels.append("\n".join(lines))
+    return labels
 
 
 def _place_words(curve: Curve) -> list[str]:
-    accounted = curve.points[0].epsilon_accounted
-    words = [curve.name, curve.calibration, curve.variant]
-    if curve.calibration == "paper" and accounted is not None:
-        words.append(f"accounted {number(accounted, 3)}")
+    words = [curve.name, curve.calibration if curve.calibration == "paper" else "", curve.variant]
     words += [f"({curve.note})"] if curve.note else []
     return [word for word in words if word]
 
@@ -263,28 +312,22 @@ def select_paper_curves(panel: Panel) -> list[Curve]:
             and any(point.epsilon_accounted is not None for point in curve.points)]  # fmt: skip
 
 
-def _paper_strip(place: Any, panel: Panel, inches: float) -> None:
+def _write_accounted(place: Any, panel: Panel, size: PanelSize, shown: bool) -> None:
     """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
-    curves = select_paper_curves(panel)
-    place.xaxis.labelpad = 2 + 10 * len(curves)
-    if not curves:
-        return
-    wide = inches > _WIDE
+    curves = select_paper_curves(panel) if shown else []
+    letters = size.theme.text
+    place.xaxis.labelpad = 2 + 1.45 * letters * len(curves)
     low, high = place.get_xlim()
-    apart = (high / low) ** (0.085 if wide else 0.15)  # factor between numbers with room for both
+    wide = 72 * size.width / (math.log(high / low) if curves else 1.0)
     for i, curve in enumerate(curves):
-        style: Any = {"fontsize": 6.6, "color": curve.hue, "annotation_clip": False, "va": "top"}
+        style: Any = {"fontsize": letters, "color": curve.hue, "annotation_clip": False}
         style |= {"textcoords": "offset points", "xycoords": place.get_xaxis_transform()}
-        down, last = -18 - 10 * i, 0.0
+        down, end = -7 - letters * (1.2 + 1.35 * i), -math.inf
         for point in curve.points:
-            if point.epsilon_accounted is not None and point.x and point.x > last * apart:
-                text = number(point.epsilon_accounted, 3)
-                place.annotate(text, (point.x, 0), (0, down), ha="center", **style)
-                last = point.x
-        if wide:
-            place.annotate(_short(curve), (low, 0), (-9, down), ha="right", **style)
-
-
-def _short(curve: Curve) -> str:
-    name = ", ".join(word for word in (curve.name, curve.variant) if word)
-    return name if len(name) <= 16 else name[:14] + ".."
+            if point.epsilon_accounted is None or not point.x:
+                continue
+            text = number(point.epsilon_accounted, 3)
+            at, half = wide * math.log(point.x / low), measure(text, letters) / 2
+            if at - half > end:
+                place.annotate(text, (point.x, 0), (0, down), ha="center", va="top", **style)
+                end = at + half + 0.6 * letters

@@ -49,13 +49,18 @@ def format_problem(found: Facts) -> str:
 
 
 def draw_figure(found: Facts) -> dict[str, bytes]:
+    """The figure of ``make_figure`` as bytes by format."""
+    return draw_files(make_figure(found))
+
+
+def make_figure(found: Facts) -> Figure:
     """Two panels: losses of the records, and what bounds and floor leave to each epsilon."""
     title = (
         f"{found['dataset']}, {found['loss']}{_kernel(found)}, {found['constraint']}: "
         f"n = {found['n']}, p = {found['p']}"
     )
     panels = (_plot_losses(found["losses"]), _plot_outlook(found))
-    return draw_files(Figure(panels, title, shared_legend=True))
+    return Figure(panels, title, shared_legend=True)
 
 
 def _kernel(found: Facts) -> str:
@@ -89,7 +94,7 @@ def _mechanism(name: str, rows: list[dict[str, Any]]) -> list[str]:
 def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
     curves = (
         Curve("at the optimum", _list_shares(losses["optimum"]), marked=False),
-        Curve("at the data-free point", _list_shares(losses["centre"]), 1, dashed=True,
+        Curve("at the data-free point", _list_shares(losses["centre"]), 1, pattern=1,
               marked=False),
     )  # fmt: skip
     x, y = Axis("loss of a record", "linear"), Axis("share of records below", "linear")

@@ -2,147 +2,335 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
-    LINE_STYLES,
     NO_GUARANTEE,
     Axis,
     Curve,
     Panel,
-    ReferenceLine,
 )
 from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.mechanism_looks import choose_looks
+from dperm_cli.results.charts.study_lines import list_lines
+from dperm_cli.results.charts.study_view import StudyView, find_value
+from dperm_cli.results.records.aggregate import is_repetition
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
     find_partial_keys,
     find_variants,
+    format_constraint,
+    format_value,
     group_by,
     is_curve_key,
+    kernel_of,
     name_of,
     number,
-    title_of,
 )
+
+DEFAULT_VIEW = StudyView()
+_PROBLEM = ("dataset", "loss", "constraint", "constraint_radius", "relation", "ridge", "lasso")
+_PROBLEM = (*_PROBLEM, "preprocessing", "n", "p")
+_SWEPT = ("epsilon", "n", "p", "constraint_radius", "ridge", "lasso", "delta")
+_FEW = 4.0  # least ratio of the ends of an axis that is a logarithmic one
+_LOG_KEYS = ("epsilon", "n", "p", "epsilon_accounted", "noise_scale")
+_WORDS = {**AXIS_WORDS, "constraint_radius": "radius of the constraint set",
+          "epsilon_accounted": "certified epsilon", "dataset": "data set"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A view with nothing left open: which keys are the axis, move with it, colour and panel."""
+
+    view: StudyView
+    x: str
+    follows: frozenset[str]
+    hue: str
+    scale: str
+    places: tuple[str, ...]
+
+    @property
+    def spoken_for(self) -> frozenset[str]:
+        """Keys that part neither curves nor panels by themselves."""
+        return self.follows | {self.x, self.hue, str(self.view.facet)}
 
 
 def axis_of(rows: Sequence[Row]) -> str:
-    """The horizontal axis: epsilon, unless it has one value while n or p has several."""
-    for name in ("epsilon", "n", "p"):
+    """The horizontal axis: epsilon, unless it has one value while another number has several.
+
+    Of other numbers n and p come first, then the only one of the problem or of a mechanism that was
+    swept.
+    """
+    for name in _SWEPT[:3]:
         if len(distinct(rows, name)) > 1:
             return name
-    return "epsilon"
+    tags = find_variants(rows)
+    keys = dict.fromkeys(key for tag in tags for key in tag)
+    swept = [name for name in _SWEPT[3:-1] if len(distinct(rows, name)) > 1]
+    swept += [key for key in keys if not is_repetition(key)
+              and all(_read_number(find_value(row, key, "")) is not None for row in rows)
+              and all(key in tag for tag in tags)]  # fmt: skip
+    first = [key for key in swept if all(_follows(rows, other, key) for other in swept)]
+    others = [key for key in keys if key not in swept]
+    alone = first and all(_follows(rows, key, first[0]) for key in others)
+    return first[0] if alone else "epsilon"
 
 
-def panels(rows: Sequence[Row]) -> list[Panel]:
+def panels(rows: Sequence[Row], view: StudyView = DEFAULT_VIEW) -> list[Panel]:
     """One panel per problem and relation, in the order of the rows; cells that ran only."""
-    ran = drawn_rows(rows)
-    axis = axis_of(ran)
+    ran = drawn_rows(rows, view)
+    if not ran:
+        return []
     some = find_partial_keys(ran)
     tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
-    groups = group_by(tagged, lambda row: _problem(row, axis)).values()
-    parts = [part for group in groups for part in _by_delta(group, axis)]
-    # both calibrations of a mechanism share a colour and a mark, in all panels
-    looks = distinct([row for part in parts for row in part], "_look")
-    return [_panel(part, axis, looks) for part in parts]
+    plan = _make_plan(tagged, view)
+    tagged = [_place_row(row, plan) for row in tagged]
+    tagged = [row for row in tagged if row["_x"] is not None]
+    groups = group_by(tagged, lambda row: row["_panel"]).values()
+    parts = [part for group in groups for part in _by_delta(group, plan)]
+    looks = _choose_looks(tagged, plan)
+    patterns = _number_patterns(tagged)
+    titles = _name_panels(parts, plan)
+    return [
+        _panel(part, plan, looks, patterns, title)
+        for part, title in zip(parts, titles, strict=True)
+    ]
 
 
-def drawn_rows(rows: Sequence[Row]) -> list[Row]:
+def drawn_rows(rows: Sequence[Row], view: StudyView = DEFAULT_VIEW) -> list[Row]:
     """The rows that have something to draw."""
-    return [row for row in rows if row["status"] == "ok" and row["excess_risk_median"] is not None]
+    column = view.quantity.column
+    return [row for row in rows if row["status"] == "ok" and row.get(column) is not None]
 
 
 def _tag_row(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
     """A row with its name, and its settings parted into the curve's and the problem's."""
     mine = {key: value for key, value in tags.items() if is_curve_key(key) or key in some}
     rest = {key: value for key, value in tags.items() if key not in mine}
-    tagged = {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
-    return {**tagged, "_look": (tagged["_name"], _variant(tagged))}
+    return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
 
 
-def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
+def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
+    x = {"constraint.radius": "constraint_radius"}.get(view.x or "", view.x) or axis_of(rows)
+    values = [_read(row, x) for row in rows]
+    numbers = [v for v in map(_read_number, values) if v is not None]
+    keys = [*_PROBLEM, "delta", *(k for row in rows for k in (*row["_mine"], *row["_rest"]))]
+    follows = {"preprocessing"} if x in ("n", "p") else set()
+    if x not in ("epsilon", "mechanism", "dataset"):
+        follows |= {key for key in dict.fromkeys(keys) if _follows(rows, key, x)}
+    if x == "n":
+        follows |= {"delta"}
+    places: list[str] = []
+    if not numbers:
+        places = [format_value(v) for v in dict.fromkeys(values) if v is not None]
+    low, high = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
+    log = low > 0 and (high >= _FEW * low or x in _LOG_KEYS)
+    scale = "names" if places or low == high else "log" if log else "linear"
+    return _Plan(view, x, frozenset(follows), view.hue or "mechanism", scale, tuple(places))
+
+
+def _read(row: Row, key: str) -> Any:
+    return row.get(key) if key in _PROBLEM else find_value(row, key, row["_name"])
+
+
+def _read_number(value: Any) -> float | None:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _follows(rows: Sequence[Row], key: str, axis: str) -> bool:
+    """Whether a key varies and is a function of the axis, for each mechanism on a data set."""
+    if key == axis:
+        return True
+    varies = False
+    for group in group_by(rows, lambda row: (row["dataset"], name_of(row))).values():
+        pairs = {(_key_text(row, axis), _key_text(row, key)) for row in group}
+        if len(pairs) > len({at for at, _ in pairs}):
+            return False
+        varies |= len({value for _, value in pairs}) > 1
+    return varies
+
+
+def _key_text(row: Row, key: str) -> str:
+    value = row.get(key) if key in _PROBLEM else find_value(row, key, str(row["mechanism"]))
+    return str(value)
+
+
+def _place_row(row: Row, plan: _Plan) -> Row:
+    """A row with its place on the axis, its colour's name, its curve and its panel."""
+    value = _read(row, plan.x)
+    taken = plan.spoken_for
+    mine = {key: text for key, text in row["_mine"].items() if key not in taken}
+    shown = {_shorten(key): text for key, text in mine.items()}
+    if plan.hue != "mechanism" and "mechanism" not in (plan.view.facet, plan.x):
+        shown = {"": row["_name"], **shown}
+    words = ", ".join(f"{name} {text}".strip() for name, text in shown.items())
+    tone = _read(row, plan.hue)
+    name = row["_name"] if plan.hue == "mechanism" else f"{_shorten(plan.hue)} {_format(tone)}"
+    if isinstance(tone, str) and plan.hue != "mechanism" and _read_number(tone) is None:
+        name = tone
+    problem = [(key, row[key]) for key in _PROBLEM if key not in taken]
+    problem += [(key, text) for key, text in row["_rest"].items() if key not in taken]
+    facet = plan.view.facet
+    if facet is not None:
+        problem.insert(0, (facet, _read(row, facet)))
+    x = plan.places.index(format_value(value)) if plan.places else _read_number(value)
+    return {**row, "_x": x, "_tone": tone, "_curve": name, "_panel": tuple(problem),
+            "_calibration": str(row["calibration"] or ""), "_variant": words,
+            "_none": row["guarantee"] == "none"}  # fmt: skip
+
+
+def _format(value: Any) -> str:
+    as_number = _read_number(value)
+    return str(value) if as_number is None else number(int(as_number) if as_number % 1 == 0
+                                                       else as_number)  # fmt: skip
+
+
+def _shorten(key: str) -> str:
+    """``sampler`` for ``sampler.name``, ``steps`` for ``mechanism.steps``."""
+    short = key.removesuffix(".name")
+    return short.removeprefix("mechanism.") if is_curve_key(key) else short
+
+
+def _by_delta(rows: list[Row], plan: _Plan) -> list[list[Row]]:
     """The rows of one problem by delta, but pure and approximate mechanisms side by side.
 
     Whoever compares them asked for one delta, which pure ones do not use. Where one mechanism
     has several deltas, they were asked for and have a panel each. n moves delta (1/n^2).
     """
-    if axis == "n":
+    if "delta" in plan.spoken_for:
         return [rows]
-    curves = group_by(rows, _curve_key).values()
+    curves = group_by(rows, curve_key).values()
     several = any(len(distinct(group, "delta")) > 1 for group in curves)
     if several or len({row["delta"] for row in rows if row["delta"]}) > 1:
         return list(group_by(rows, lambda row: row["delta"]).values())
     return [rows]
 
 
-def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> float | None:
-    """The constant with which an order bound is drawn.
-
-    ``points`` holds (x, measured, bound with constant one) of the points that are not
-    saturated. The constant is the largest ratio of measured to bound (for a lower bound the
-    smallest), so that the line touches the data from its side and its slope can be compared.
-    It is a drawing aid and no test of the theorem. None with fewer than three places on the axis.
-    """
-    if len({x for x, _, _ in points}) < 3:
-        return None
-    ratios = [measured / bound for _, measured, bound in points]
-    return max(ratios) if upper else min(ratios)
-
-
-def _problem(row: Row, axis: str) -> tuple[Any, ...]:
-    names = ["dataset", "loss", "constraint", "constraint_radius", "relation", "ridge", "lasso"]
-    names += ["preprocessing", "n", "p"]
-    # n and p may move whatever a data set derives from its size.
-    follows = {"n": {"n", "preprocessing"}, "p": {"p", "preprocessing"}}.get(axis, set())
-    return (*(row[name] for name in names if name not in follows), *row["_rest"].items())
-
-
-def _curve_key(row: Row) -> tuple[str, str, str, bool]:
+def curve_key(row: Row) -> tuple[str, str, str, bool]:
     """What the points of one curve share: name, calibration, settings, guarantee or none."""
-    none = row["guarantee"] == "none"
-    return row["_name"], str(row["calibration"] or ""), row["_look"][1], none
+    return row["_curve"], row["_calibration"], row["_variant"], row["_none"]
 
 
-def _panel(rows: Sequence[Row], axis: str, looks: list[tuple[str, str]]) -> Panel:
-    first = rows[0]
+def _choose_looks(rows: Sequence[Row], plan: _Plan) -> dict[str, int]:
+    names = distinct(rows, "_curve")
+    if plan.hue == "mechanism":
+        return choose_looks(names)
+    tones = {row["_curve"]: row["_tone"] for row in rows}
+    numbers = {name: _read_number(tone) for name, tone in tones.items()}
+    names.sort(key=lambda name: (numbers[name] is None, numbers[name] or 0.0))
+    return {name: i for i, name in enumerate(names)}
+
+
+def _number_patterns(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
+    """The place in DASHES of each calibration and setting; tight and plain ones are solid."""
+    known = dict.fromkeys((row["_calibration"], row["_variant"]) for row in rows)
+    plain = [pair for pair in known if pair[0] != "paper"]
+    settings = list(dict.fromkeys(variant for _, variant in plain))
+    found = {pair: settings.index(pair[1]) for pair in plain}
+    first = max(found.values(), default=0) + 1
+    papers = [pair for pair in known if pair[0] == "paper"]
+    if not plain:
+        first = 0
+    return found | {pair: first + i for i, pair in enumerate(papers)}
+
+
+def _list_facts(rows: Sequence[Row], plan: _Plan) -> dict[str, str]:
+    """What all rows of a panel share, in words, by what it is about."""
+    first, kernels = rows[0], {kernel_of(row) for row in rows}
+    kernel = kernels.pop() if len(kernels) == 1 else None
+    facts = {"dataset": str(first["dataset"]), "loss": str(first["loss"])}
+    facts |= {"kernel": f"kernel {kernel}"} if kernel else {}
+    radius = _same(rows, "constraint_radius")
+    facts["constraint"] = format_constraint(first) if radius else str(first["constraint"])
+    for name in ("n", "p"):
+        if _same(rows, name):
+            facts[name] = f"{name} = {number(first[name])}"
+    for name in ("ridge", "lasso"):
+        if first[name] and _same(rows, name):
+            facts[name] = f"{name} = {number(first[name])}"
+    facts["relation"] = str(first["relation"])
+    facts |= _say_local(rows)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
-    facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
-    facts += [str(first["relation"])]
-    facts += _local_words(rows)
-    facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
-    facts += [f"{k} = {value}" for k, value in first["_rest"].items() if k != "kernel.name"]
-    places = distinct(rows, axis)
-    single = len(places) == 1
-    label = f"{AXIS_WORDS[axis]} = {number(places[0])}" if single else AXIS_WORDS[axis]
-    names = [name for name, _ in looks]
-    lines = _list_lines(rows, axis)
+    if len(deltas) == 1 and deltas != [None]:
+        facts["delta"] = f"delta = {number(deltas[0], 3)}"
+    facts |= {key: f"{key} = {value}" for key, value in first["_rest"].items()
+              if key != "kernel.name" and key not in plan.spoken_for}  # fmt: skip
+    facet = plan.view.facet
+    if facet is not None and facet not in facts:
+        value = _read(first, facet)
+        named = isinstance(value, str) and _read_number(value) is None
+        facts = {facet: value if named else f"{_shorten(facet)} {_format(value)}", **facts}
+    return facts
+
+
+def _name_panels(parts: Sequence[Sequence[Row]], plan: _Plan) -> list[tuple[str, str]]:
+    """The title of each panel, and what all panels share.
+
+    The title of one panel is its problem; that of several is what tells them apart.
+    """
+    facts = [_list_facts(part, plan) for part in parts]
+    names = dict.fromkeys(name for found in facts for name in found)
+    shared = {name for name in names if len({found.get(name) for found in facts}) == 1}
+    if len(parts) == 1:
+        own = [name for name in names if name in ("dataset", "loss", "kernel", "constraint")]
+    else:
+        own = [name for name in names if name not in shared]
+    told = ", ".join(facts[0][name] for name in names if name in shared)
+    return [(", ".join(found[name] for name in own if name in found), told) for found in facts]
+
+
+def _panel(
+    rows: Sequence[Row],
+    plan: _Plan,
+    looks: dict[str, int],
+    patterns: dict[tuple[str, str], int],
+    title: tuple[str, str],
+) -> Panel:
+    first, quantity = rows[0], plan.view.quantity
+    label = _WORDS.get(plan.x, _shorten(plan.x).replace("_", " "))
+    if plan.scale == "names" and not plan.places:
+        label += f" = {_format(_read(first, plan.x))}"
+    scale = "linear" if quantity.linear else "log"
     return Panel(
-        title=title_of(rows),
-        x=Axis(label, "names" if single else "log"),
-        y=Axis("excess risk (sum over records)"),
+        title=title[0],
+        x=Axis(label, plan.scale, plan.places),
+        y=Axis(_name_quantity(rows, plan), scale),
         curves=tuple(
-            _curve(group, axis, _note(group, rows), looks)
-            for group in group_by(rows, _curve_key).values()
+            _curve(group, plan, _note(group, rows), looks, patterns)
+            for group in group_by(rows, curve_key).values()
         ),
         lines=tuple(
-            line if line.mechanism is None else replace(line, look=names.index(line.mechanism))
-            for line in lines
+            line if line.mechanism is None else replace(line, look=looks.get(line.mechanism))
+            for line in list_lines(rows, quantity)
         ),
-        details=(", ".join(facts),),
-        n=first["n"] if _same(rows, "n") else None,
+        details=tuple(detail for detail in (title[1],) if detail),
+        n=first["n"] if _same(rows, "n") and plan.view.y == "excess_risk" else None,
     )
 
 
-def _local_words(rows: Sequence[Row]) -> list[str]:
+def _name_quantity(rows: Sequence[Row], plan: _Plan) -> str:
+    label = plan.view.quantity.label
+    metrics = {str(row["metric"]) for row in rows if row.get("metric")}
+    return label.replace("metric", metrics.pop()) if len(metrics) == 1 else label
+
+
+def _say_local(rows: Sequence[Row]) -> dict[str, str]:
     """What a panel of local guarantees says; mixed with others, its curves say it."""
     if not _are_all_local(rows):
-        return []
+        return {}
     asked = distinct(rows, "information")
     value = f" = {number(asked[0])}" if len(asked) == 1 else ""
-    return ["local privacy", *[f"epsilon implied by information{value}"] * (None not in asked)]
+    implied = {"information": f"epsilon implied by information{value}"}
+    return {"local": "local privacy"} | ({} if None in asked else implied)
 
 
 def _note(mine: Sequence[Row], rows: Sequence[Row]) -> str:
@@ -157,117 +345,51 @@ def _are_all_local(rows: Sequence[Row]) -> bool:
     return all(row["guarantee"] == "local" for row in rows)
 
 
-def _variant(row: Row) -> str:
-    """Values of the mechanism's own settings that set this curve apart."""
-    short = ((key.partition(".")[2] if is_curve_key(key) else key, key) for key in row["_mine"])
-    return ", ".join(f"{name or key} {row['_mine'][key]}" for name, key in short)
-
-
 def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(rows: Sequence[Row], axis: str, note: str, looks: list[tuple[str, str]]) -> Curve:
-    name, calibration, variant, none = _curve_key(rows[0])
+def _curve(
+    rows: Sequence[Row],
+    plan: _Plan,
+    note: str,
+    looks: dict[str, int],
+    patterns: dict[tuple[str, str], int],
+) -> Curve:
+    name, calibration, variant, none = curve_key(rows[0])
+    make = _make_pointer(plan)
     return Curve(
         name,
-        tuple(sorted((_point(row, axis) for row in rows), key=lambda point: point.x or 0.0)),
-        looks.index((name, variant)),
+        tuple(sorted((make(row) for row in rows), key=lambda point: point.x or 0.0)),
+        looks[name],
         calibration,
         variant,
         NO_GUARANTEE if none else note,
-        dashed=calibration == "paper",
+        pattern=patterns[calibration, variant],
+        joined=plan.scale != "names",
     )
 
 
-def _point(row: Row, axis: str) -> Point:
-    median = row["excess_risk_median"]
-    low, high = row["excess_risk_q05"], row["excess_risk_q95"]
-    return Point(
-        x=float(row[axis]),
-        value=median,
-        low=median if low is None else low,
-        high=median if high is None else high,
-        error=0.0,
-        trials=row["trials"],
-        floor=row["floor_excess_risk"],
-        cells=(row["cell"],),
-        gap=row["optimum_gap"] or 0.0,
-        epsilon_accounted=row["epsilon_accounted"],
-    )
+def _make_pointer(plan: _Plan) -> Callable[[Row], Point]:
+    quantity = plan.view.quantity
 
+    def make(row: Row) -> Point:
+        share = row["n"] if quantity.is_per_record else 1
+        value = row[quantity.column]
+        ends = [row.get(name) for name in quantity.band or ()] or [None, None]
+        low, high = (value if end is None else end for end in ends)
+        floor = row["floor_excess_risk"] if quantity.is_risk else None
+        return Point(
+            x=float(row["_x"]),
+            value=value / share,
+            low=low / share,
+            high=high / share,
+            error=0.0,
+            trials=row["trials"] if quantity.band else 1,
+            floor=None if floor is None else floor / share,
+            cells=(row["cell"],),
+            gap=(row["optimum_gap"] or 0.0) / share if quantity.is_risk else 0.0,
+            epsilon_accounted=row["epsilon_accounted"],
+        )
 
-def _list_lines(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    """The floor, explicit bounds, and bounds up to a constant, which is fitted.
-
-    An upper bound is one of a mechanism, whose constant it has; the constant of a lower one is that
-    of all curves.
-    """
-    floors = [row for row in rows if row["floor_excess_risk"]]
-    lines = [_line("floor", LINE_STYLES["floor"].words, floors, axis)] if floors else []
-    several = len(distinct(rows, "_name")) > 1
-    for kind in ("bound_upper", "bound_lower", "order_lower"):
-        lines += _list_bounds(rows, axis, kind, several and kind != "order_lower")
-    for mine in group_by(rows, lambda row: row["_name"]).values():
-        lines += _list_bounds(mine, axis, "order_upper", True)
-    return lines
-
-
-def _list_bounds(rows: Sequence[Row], axis: str, kind: str, owned: bool) -> list[ReferenceLine]:
-    """The lines of one kind; ``owned`` ones name their mechanism where they have a single one."""
-    what, side = kind.split("_")
-    name = _make_bound_namer(rows, axis, kind)
-    known = [row for row in rows if row[kind] is not None and row[kind] > 0]
-    lines = []
-    for theorem, group in group_by(known, name).items():
-        whose = ", worst data set" if side == "lower" else ""
-        constant = fit_order(_fit_points(group, axis, kind), side == "upper")
-        if what == "bound":
-            line = _line(kind, f"{side} bound {theorem}{whose}", group, axis)
-        elif constant is not None:
-            comma = "," if whose else ""
-            line = _line(kind, f"{side} order {theorem}{whose}{comma}", group, axis, constant)
-        else:
-            continue
-        of = distinct(group, "_name")
-        lines.append(replace(line, mechanism=of[0]) if owned and len(of) == 1 else line)
-    return lines
-
-
-def _line(
-    kind: str, label: str, rows: Sequence[Row], axis: str, constant: float | None = None
-) -> ReferenceLine:
-    column = "floor_excess_risk" if kind == "floor" else kind
-    series = {float(row[axis]): (constant or 1.0) * row[column] for row in rows}
-    xs = tuple(sorted(series))
-    # the same theorem at the larger noise of the paper is drawn faintly
-    faint, fitted = label.endswith("paper)"), "" if constant is None else number(constant, 2)
-    return ReferenceLine(
-        kind, label, xs, tuple(series[x] for x in xs), constant=fitted, faint=faint
-    )
-
-
-def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
-    """Names a bound by its theorem, and by its curve too where curves disagree on its value."""
-    values = group_by(
-        [row for row in rows if row[column] is not None],
-        lambda row: (row[f"{column}_id"], row[axis]),
-    )
-    torn = {key[0] for key, group in values.items() if len(distinct(group, column)) > 1}
-
-    def name(row: Row) -> str:
-        theorem = row[f"{column}_id"] or "unnamed"
-        who = f" ({row['_name']}, {row['calibration']})" if row[f"{column}_id"] in torn else ""
-        return f"{theorem}{who}"
-
-    return name
-
-
-def _fit_points(rows: Sequence[Row], axis: str, column: str) -> list[tuple[float, float, float]]:
-    """Unsaturated points of the tight curves, or of all curves where none is tight."""
-    rows = [row for row in rows if row["calibration"] == "tight"] or list(rows)
-    return [
-        (float(row[axis]), row["excess_risk_median"], row[column])
-        for row in rows
-        if not row["saturated"] and row["excess_risk_median"] > 0
-    ]
+    return make

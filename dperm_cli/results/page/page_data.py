@@ -50,6 +50,7 @@ def build_payload(
     faults: Sequence[str] = (),
     gaps: Sequence[str] = (),
     claims: Any = None,
+    caption: Sequence[str] = (),
 ) -> Made:
     """All that the page shows, JSON-able. ``rows`` are the summary of ``records``.
 
@@ -64,6 +65,7 @@ def build_payload(
         "rows": pack_rows(full),
         "shown": _select_columns(full),
         "notes": _notes(rows, about),
+        "caption": list(caption),
         "gaps": list(gaps),
         "problems": page_views.name_problems(found),
         "axes": _axes(found),

@@ -32,6 +32,7 @@ def describe_charts() -> Found:
         "reach": chart_model.REACH,
         "rounding": ROUNDING,
         "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
+        "dashes": chart_model.DASHES,
         "axes": chart_model.AXIS_WORDS,
         "risk": [experiment_figure.label_column(name) for name in next(iter(SUMS.items()))],
         "saturated": chart_model.SATURATED_WORDS,

@@ -13,8 +13,16 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import index_mark
 from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, find_variants, group_by, number, title_of
+from dperm_cli.results.records.row_facts import (
+    Row,
+    find_variants,
+    group_by,
+    name_of,
+    number,
+    title_of,
+)
 
 # What makes a problem, besides the numbers of a sweep.
 _NAMES = ("dataset", "loss", "constraint", "relation", "preprocessing")
@@ -95,7 +103,8 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
     usable = [i for i, keys in enumerate(found.keys) if _positive(keys.get(axis))]
     groups = group_by(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
     order = _order(found)
-    looks = list(dict.fromkeys(_look(keys) for keys in found.keys))
+    looks = choose_looks(map(name_of, found.rows))
+    patterns = _number_patterns(found)
     made = []
     for members in groups.values():
         members = sorted(members, key=lambda i: found.keys[i][axis])
@@ -105,8 +114,9 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
             "mechanism": str(first["mechanism"]),
             "calibration": str(first["calibration"] or ""),
             "variant": _variant(first),
-            "look": looks.index(_look(first)),
-            "mark": index_mark(looks.index(_look(first))),
+            "look": looks[name_of(found.rows[members[0]])],
+            "mark": index_mark(looks[name_of(found.rows[members[0]])]),
+            "pattern": patterns[_style(first)],
             "held": {key: first.get(key) for key in found.fixed_keys if key not in (axis, *moves)},
             "moves": [key for key in moves
                       if len({found.keys[i].get(key) for i in members}) > 1],
@@ -289,9 +299,21 @@ def _contender(keys: Keys) -> tuple[str, str, str]:
     return str(keys["mechanism"]), str(keys["calibration"] or ""), _variant(keys)
 
 
-def _look(keys: Keys) -> tuple[str, str]:
-    """What shares a colour: both calibrations of a mechanism with the same settings."""
-    return str(keys["mechanism"]), _variant(keys)
+def _style(keys: Keys) -> tuple[str, str, str]:
+    """What shares a line style among the curves of one colour."""
+    return str(keys["mechanism"]), str(keys["calibration"] or ""), _variant(keys)
+
+
+def _number_patterns(found: DrawnRows) -> dict[tuple[str, str, str], int]:
+    """The place in DASHES of each calibration and setting of a mechanism, the paper's last."""
+    styles = sorted(dict.fromkeys(map(_style, found.keys)), key=lambda style: style[1] == "paper")
+    counts: dict[str, int] = {}
+    made = {}
+    for style in styles:
+        made[style] = counts[style[0]] = counts.get(style[0], -1) + 1
+        if style[1] == "paper" and made[style] == 0:
+            made[style] = counts[style[0]] = 1  # dashed, also without tight ones
+    return made
 
 
 def _variant(keys: Keys) -> str:

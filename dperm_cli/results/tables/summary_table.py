@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.core import plugin_words
+from dperm_cli.core import checks, plugin_words
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
@@ -104,6 +104,12 @@ def format_tables(csv: str, table: Table) -> dict[str, str]:
     }
 
 
+def format_style(rows: Sequence[Row], style: str) -> str:
+    """The table of summary rows in one of ``STYLES``; InputError for another."""
+    checks.choice("style", style, STYLES)
+    return STYLES[style](build(rows))
+
+
 def format_terminal(table: Table) -> str:
     """Aligned plain text for people; ASCII only, the same with and without a terminal."""
     blocks = [
@@ -143,6 +149,9 @@ def latex(table: Table) -> str:
         lines += [_latex_row([_latex_text(text) for text in row]) for row in part.body]
         lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
     return "\n".join([*lines, _sentences(table.notes)]) + "\n"
+
+
+STYLES = {"terminal": format_terminal, "markdown": markdown, "latex": latex}
 
 
 def _section(rows: Sequence[Row]) -> Section:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -52,7 +51,8 @@ def audit_study(asked: Asked) -> Findings:
                 if fitting
                 else "no mechanism has a plan for this problem and budget"
             )
-            print(f"nothing was audited: {report.mechanism}: {reason}; {advice}", file=sys.stderr)
+            words = f"nothing was audited: {report.mechanism}: {reason}; {advice}"
+            found.notes.append(words)
     return found
 
 

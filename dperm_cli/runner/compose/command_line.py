@@ -104,11 +104,11 @@ def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:
 def _setting(word: str) -> Setting:
     _check_word(word)
     if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
-        return _check_setting(_json_setting(word))
+        return check_setting(_json_setting(word))
     try:
         override = OverridesParser.create().parse_override(word)
     except HydraException:
-        return _check_setting(_json_setting(word))
+        return check_setting(_json_setting(word))
     except (ValueError, OverflowError, RecursionError):
         raise InputError("argument", word, "holds a number that is too long to read") from None
     if not override.key_or_group:
@@ -120,7 +120,7 @@ def _setting(word: str) -> Setting:
     values = _values(override)
     if not values:
         raise InputError(override.key_or_group, word, "needs at least one value")
-    return _check_setting(Setting(override.key_or_group, values, override.is_sweep_override()))
+    return check_setting(Setting(override.key_or_group, values, override.is_sweep_override()))
 
 
 def _check_word(word: str) -> None:
@@ -132,7 +132,7 @@ def _check_word(word: str) -> None:
         raise InputError("argument", word, f"must not be nested deeper than {DEPTH}")
 
 
-def _check_setting(setting: Setting) -> Setting:
+def check_setting(setting: Setting) -> Setting:
     for value in setting.values:
         refuse_programs(value, f"{setting.key}.")
     return setting

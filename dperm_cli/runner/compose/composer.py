@@ -85,8 +85,8 @@ def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
 
 @cache
 def _compose(root: str, *overrides: str) -> dict[str, Any]:
-    hydra = GlobalHydra.instance()
-    before, hydra.hydra = hydra.hydra, None  # a notebook may have a Hydra of its own
+    before = GlobalHydra.instance().hydra  # a notebook may have a Hydra of its own
+    GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(root, version_base="1.3"):
             config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
@@ -94,7 +94,7 @@ def _compose(root: str, *overrides: str) -> dict[str, Any]:
         detail = " ".join(str(error).split())[:200]
         raise InputError("configuration", " ".join(overrides), detail) from None
     finally:
-        hydra.hydra = before
+        GlobalHydra.instance().hydra = before  # Hydra may have made another instance
     assert isinstance(config, dict)
     user_yaml.refuse_programs(config, "")
     return {str(key): value for key, value in config.items()}

@@ -37,10 +37,23 @@ class Study:
 def parse_request(arguments: list[str]) -> tuple[Request, Study]:
     """What a command line asks for, every cell of it typed; InputError for what cannot be."""
     request = parse(arguments)
-    check_levels(request)
-    study = plan_study(request)
-    check_sampler(request, study.cells)
-    return request, study
+    return request, plan_requests([request])
+
+
+def plan_requests(requests: Sequence[Request]) -> Study:
+    """The study of all cells that some requests ask for, in their order, each cell once."""
+    studies = []
+    for request in requests:
+        check_levels(request)
+        study = plan_study(request)
+        check_sampler(request, study.cells)
+        studies.append(study)
+    if len(studies) == 1:
+        return studies[0]
+    cells = distinct([cell for study in studies for cell in study.cells])
+    name, first = _study_name(cells), studies[0]
+    out = f"outputs/{name}" if first.keys.out == "auto" else first.out
+    return Study(cells, name, out, first.keys)
 
 
 def drop_study_keys(arguments: Sequence[str], keys: Collection[str] = STUDY_KEYS) -> list[str]:

@@ -19,7 +19,7 @@ from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import plugin_columns, run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.verbs.run import check_folder
 
@@ -48,6 +48,7 @@ def row(
 ) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
     common = run_cell.make_common_columns(prepared) | run_cell.plan_columns(plan, found)
+    common["plugins"] = plugin_columns.add_uses(common, plan.events)
     return common | {
         "cell": f"session-{secrets.token_hex(10)}",
         "trial": 0,

@@ -36,11 +36,7 @@ def account(arguments: list[str]) -> int:
     Exit code 1 where a row failed.
     """
     asked = parse_request(arguments)
-    with open_meter(len(asked.asks)) as shown:
-        rows = []
-        for done, ask in enumerate(asked.asks):
-            shown.cell(done, ask.name)
-            rows.append(make_row(ask))
+    rows = make_rows(asked.asks)
     if asked.format == "json":
         print(json_lines(rows), flush=True)
     else:
@@ -52,6 +48,16 @@ def account(arguments: list[str]) -> int:
     if all(row["status"] == "unsupported" for row in rows):
         fitting_mechanism.print_advice("every row", _find_fitting(asked.asks[0]))
     return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
+
+
+def make_rows(asks: Sequence[AccountLine]) -> list[dict[str, Any]]:
+    """The row of each ask."""
+    with open_meter(len(asks)) as shown:
+        rows = []
+        for done, ask in enumerate(asks):
+            shown.cell(done, ask.name)
+            rows.append(make_row(ask))
+    return rows
 
 
 def _find_fitting(ask: AccountLine) -> str | None:

@@ -108,6 +108,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
         population=item.population,
         features=None if spec.features is None
         else FeatureMap.of(spec.features, item.kernel.landmarks),
+        plugins=row["plugins"],
     )  # fmt: skip
     warned = "".join(f"\nwarning: {remark}" for remark in list_remarks(row))
     return prepared, session, told.session_words() + warned

@@ -39,18 +39,30 @@ def audit(arguments: list[str]) -> int:
     if fuzz.is_asked(arguments):
         return fuzz.fuzz(arguments)
     asked = parse(arguments)
-    with threadpool_limits(1):
-        found = one_run.audit_study(asked) if asked.has_configuration else _audit_all(asked)
-    rows = [verdict.row() | {"kind": "adversary"} for verdict in found.verdicts]
-    rows += [report.row() | {"kind": "case"} for report in found.reports]
-    rows += audit_tables.missing_rows(found.walks)
-    rows = [row | {"seed": asked.seed} for row in rows]
+    found = find_all(asked)
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    rows = make_rows(found, asked.seed)
     print(_json(rows) if asked.format == "json" else audit_tables.format_findings(found))
     for fault in found.faults:
         print(fault, file=sys.stderr)
     if asked.out is not None:
         _write(asked.out, rows)
     return EXIT_FAILED if found.faults or found.is_empty else EXIT_OK
+
+
+def find_all(asked: Asked) -> Findings:
+    """Attack the study that is asked for, or every mechanism."""
+    with threadpool_limits(1):
+        return one_run.audit_study(asked) if asked.has_configuration else _audit_all(asked)
+
+
+def make_rows(found: Findings, seed: int) -> list[dict[str, Any]]:
+    """A row for each attack: of a mechanism's own adversary, or of a case."""
+    rows = [verdict.row() | {"kind": "adversary"} for verdict in found.verdicts]
+    rows += [report.row() | {"kind": "case"} for report in found.reports]
+    rows += audit_tables.missing_rows(found.walks)
+    return [row | {"seed": seed} for row in rows]
 
 
 def _audit_all(asked: Asked) -> Findings:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
-from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.command_line import Request, parse
 from dperm_cli.runner.sweep.progress import open_step_meter
 from dperm_cli.runner.verbs import run
 from dperm_cli.solvers.optimum import Optimum
@@ -38,32 +38,75 @@ def describe(arguments: list[str]) -> int:
     request = parse(arguments)
     study_plan.check_levels(request)
     study = study_plan.plan_study(request)
-    if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
-        raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     checks.folder("out", str(out))
-    with hold_memory_to(study.keys.memory):
-        (prepared,) = run.prepare(study.cells[:1])
-    typed = {setting.key.partition(".")[0] for setting in request.settings}
-    epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
-    if prepared.cell.information is not None:
-        epsilons = {_find_implied_epsilon(prepared)}
-    if "mechanism" in typed:
-        study_plan.check_sampler(request, study.cells)
-    asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
-    with threadpool_limits(1), open_step_meter("describe"):
-        prepared = run_cell.make_feature_rows(prepared)
-        found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
+    made = describe_study(study, [request], " ".join(arguments))
+    found = made.facts
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
     as_json = study.keys.format == "json"
     print(canonical_json(found) if as_json else problem_portrait.format_problem(found))
-    outlooks = [row for rows in found["mechanisms"].values() for row in rows]
-    if not any(row["supported"] for row in outlooks):
-        like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
-        fitting = fitting_mechanism.find_for_cell(like)
-        fitting_mechanism.print_advice("every mechanism", fitting)
+    if not made.is_supported:
+        fitting_mechanism.print_advice("every mechanism", made.find_fitting())
     return EXIT_OK
+
+
+@dataclass(frozen=True)
+class DescribedProblem:
+    """What is known of a problem.
+
+    Attributes:
+        facts: All that is printed and drawn, JSON-able.
+        prepared: The cell that stands for the problem.
+    """
+
+    facts: dict[str, Any]
+    prepared: run_cell.Prepared
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether some mechanism has a plan."""
+        return any(row["supported"] for row in self._outlooks)
+
+    def find_fitting(self) -> str | None:
+        """A mechanism that has a plan, where none of those asked about has."""
+        cell = replace(self.prepared.cell, epsilon=self._outlooks[0]["epsilon"])
+        return fitting_mechanism.find_for_cell(replace(self.prepared, cell=cell))
+
+    @property
+    def _outlooks(self) -> list[dict[str, Any]]:
+        return [row for rows in self.facts["mechanisms"].values() for row in rows]
+
+
+def describe_study(
+    study: study_plan.Study, requests: Sequence[Request], words: str = "..."
+) -> DescribedProblem:
+    """What is known of the problem of a study's cells before any budget is spent.
+
+    Args:
+        study: Cells of one problem.
+        requests: What they were made from: the mechanisms and epsilons that were typed.
+        words: What was typed, for an error.
+
+    Raises:
+        InputError: The cells are of several problems.
+    """
+    if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
+        raise InputError("describe", words, "takes one problem at a time")
+    with hold_memory_to(study.keys.memory):
+        (prepared,) = run.prepare(study.cells[:1])
+    typed = {one.key.partition(".")[0] for request in requests for one in request.settings}
+    epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
+    if prepared.cell.information is not None:
+        epsilons = {_find_implied_epsilon(prepared)}
+    if "mechanism" in typed:
+        for request in requests:
+            study_plan.check_sampler(request, study.cells)
+    asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
+    with threadpool_limits(1), open_step_meter("describe"):
+        prepared = run_cell.make_feature_rows(prepared)
+        found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
+    return DescribedProblem(found, prepared)
 
 
 def collect_facts(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report, write_report
@@ -21,13 +22,14 @@ MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 
 def report(arguments: list[str]) -> int:
-    """``dperm report FOLDER [format=table|json] [html=true|false]``."""
-    words = Syntax(keys=("format", "html", "out")).split(arguments)
+    """``dperm report FOLDER [format=table|json] [html=true|false]`` and the keys of a figure."""
+    words = Syntax(keys=("format", "html", "out", *KEYS)).split(arguments)
     folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
         raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
     page = words.choose("html", ("true", "false")) == "true"
-    made = print_study(Path(folder), words.choose("format", FORMATS), page=page)
+    view = read_view(words.settings)
+    made = print_study(Path(folder), words.choose("format", FORMATS), page=page, view=view)
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
     return exit_code(made)
@@ -46,16 +48,18 @@ def make_report(
     page: bool = True,
     figures: bool = True,
     others: Sequence[Store] = (),
+    view: StudyView | None = None,
 ) -> Report:
     """Write all files of a study; what could not be written is in the report.
 
+    ``view`` is what the figure shows; None is what a study shows unasked.
     ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
     what only the ledger knows, as it does of the ``others`` that were merged into this folder.
     """
     from dperm_cli.runner.cells.ledger_accountant import Accounting
 
     return write_report(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
-                        others=others, allow_unwritten=True)  # fmt: skip
+                        others=others, allow_unwritten=True, view=view)  # fmt: skip
 
 
 def print_study(
@@ -65,9 +69,10 @@ def print_study(
     page: bool = True,
     figures: bool = True,
     others: Sequence[Store] = (),
+    view: StudyView | None = None,
 ) -> Report:
     """``make_report``, and all of it printed."""
-    made = make_report(out, trust, page, figures, others)
+    made = make_report(out, trust, page, figures, others, view)
     print_report(made, out, format_)
     return made
 

@@ -1,5 +1,5 @@
 // A panel of dperm_cli/results/charts/chart_model.py as SVG: {title, x: {label}, y: {label, scale}, shows_all_lines, curves, lines} with
-// curves {label, hue, mark, dash, points, fit} and lines {kind, xs, ys, hue}; `show` says whether band, floor and bounds are drawn.
+// curves {label, hue, mark, pattern, points, fit} and lines {kind, xs, ys, hue}; `show` says whether band, floor and bounds are drawn.
 // The marks stand in the order of that module's MARKS.
 const MARKS = [
   "M-4.2 0a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0 -8.4 0Z", "M-3.9 -3.9H3.9V3.9H-3.9Z", "M0 -5L4.8 3.7H-4.8Z",
@@ -7,6 +7,7 @@ const MARKS = [
   "M-4.6 -2.6L-2.6 -4.6L0 -2L2.6 -4.6L4.6 -2.6L2 0L4.6 2.6L2.6 4.6L0 2L-2.6 4.6L-4.6 2.6L-2 0Z", "M-5 0L3.7 4.8V-4.8Z",
 ];
 const hueOf = (look) => `var(--h${look % 8})`;
+const dashesOf = (pattern) => (study.chart.dashes[(pattern || 0) % study.chart.dashes.length] || []).map((dash) => 2 * dash).join(" ") || null;
 const positive = (value) => typeof value === "number" && value > 0 && Number.isFinite(value);
 const isLinear = (panel) => panel.y.scale === "linear";
 const shows = (panel, y) => (isLinear(panel) ? Number.isFinite(y) : positive(y));
@@ -122,7 +123,7 @@ function drawChart(host, panel, events) {
   if (panel.show.band) plot.append(...panel.curves.map((one, i) => drawBand(panel, one, i, at)).filter(Boolean));
   panel.curves.forEach((one, i) => {
     const kept = one.points.filter((p) => isShown(panel, p) && positive(p.x)).map((p) => ({ p, cx: at.x(p.x, i), cy: at.y(heightOf(panel, p)) }));
-    plot.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: path(kept.map(({ cx, cy }) => [cx, cy])), hue: one.hue }));
+    plot.append(s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: path(kept.map(({ cx, cy }) => [cx, cy])), hue: one.hue }));
     kept.forEach(({ p, cx, cy }, j) => {
       const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[p.gap > 0 && p.gap >= p.value ? 4 : one.mark], tabindex: "-1", role: "button",
         transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, hue: one.hue, "aria-label": describe(panel, one, p) });
@@ -172,7 +173,7 @@ function neighbour(dots, d, key) {
 function sample(kind, one = {}) {
   const svg = s("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
   if (kind === "curve") {
-    svg.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: "M1 7H33", hue: one.hue }),
+    svg.append(s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: "M1 7H33", hue: one.hue }),
       s("path", { class: "dot", d: MARKS[one.mark], transform: "translate(17 7)", hue: one.hue }));
   } else if (kind === "band") svg.append(s("rect", { class: "band", x: 1, y: 2, width: 32, height: 10, hue: "var(--ink)" }));
   else if (kind === "hollow") svg.append(s("path", { class: "dot hollow", d: MARKS[0], transform: "translate(17 7)", hue: "var(--ink)" }));

@@ -84,7 +84,7 @@ function curvesSection() {
     return {
       ...shown, axis: found.axis, title: found.title, lines: shown.lines.map(hued),
       note: shown.curves.some((one) => one.points.some((p) => p.trials > 1)) ? `Points: the ${found.statistic} over trials.` : "",
-      curves: shown.curves.map((one) => ({ ...hued(one), label: one.label || "all", dash: one.dashed })),
+      curves: shown.curves.map((one) => ({ ...hued(one), label: one.label || "all" })),
     };
   }
 
@@ -94,7 +94,7 @@ function curvesSection() {
     const open = Object.keys(chosen).filter((name) => chosen[name].chosen === ALL);
     const curves = shown.map((one, i) => ({
       label: [nameOf(one), ...open.map((name) => heldText(name, one.held[name]))].join(", "),
-      hue: hueOf(one.look), mark: open.length ? i % MARKS.length : one.mark, dash: one.calibration === "paper",
+      hue: hueOf(one.look), mark: open.length ? i % MARKS.length : one.mark, pattern: one.pattern,
       fit: risk.each ? one.fit_each : one.fit,
       points: one.rows.map((at, j) => ({ x: one.x[j], ...riskOf(rows[at], risk.each), rows: [at] })),
     }));

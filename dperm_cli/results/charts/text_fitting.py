@@ -1,0 +1,78 @@
+"""Measure words as they will be drawn, and break them to the room they have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+_SAFETY = 1.04  # words in a PDF are up to so much wider than measured
+_LARGE = 200.0  # points
+_JOINTS = re.compile(r"(?<=[_/,.(\-])")
+
+
+@cache
+def measure(text: str, size: float, bold: bool = False) -> float:
+    """Points that a line of text is wide at a size in points."""
+    font = _load_font(bold)
+    font.set_text(text, 0.0)
+    return _SAFETY * size * font.get_width_height()[0] / 64 / _LARGE
+
+
+@cache
+def _load_font(bold: bool) -> Any:
+    """The font of all figures at a size at which rounding does not matter."""
+    from matplotlib.font_manager import FontProperties, findfont
+    from matplotlib.ft2font import FT2Font
+
+    font = FT2Font(findfont(FontProperties(["DejaVu Sans"], weight="bold" if bold else "normal")))
+    font.set_size(_LARGE, 72)
+    return font
+
+
+def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
+    """The lines of a text that has so many points of room.
+
+    Words that are too long are broken at their joints (``_``, ``/``, ``(``), or anywhere.
+    """
+    lines, line = [], ""
+    for word in text.split():
+        tried = f"{line} {word}".strip()
+        if measure(tried, size, bold) <= room:
+            line = tried
+            continue
+        lines += [line] if line else []
+        *full, line = _break_word(word, room, size, bold)
+        lines += full
+    return [*lines, line] if line else lines
+
+
+def split_joints(text: str) -> list[str]:
+    """The pieces between which a text may be broken: at spaces, and behind ``_``, ``/``, ``(``.
+
+    >>> split_joints("noisy_gd(a b)")
+    ['noisy_', 'gd(', 'a', 'b)']
+    """
+    return [piece for word in text.split() for piece in _JOINTS.split(word) if piece]
+
+
+def _break_word(word: str, room: float, size: float, bold: bool) -> list[str]:
+    if measure(word, size, bold) <= room:
+        return [word]
+    pieces = split_joints(word)
+    if len(pieces) == 1 or any(measure(piece, size, bold) > room for piece in pieces):
+        pieces = list(word)
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and measure(lines[-1] + piece, size, bold) > room:
+            lines.append("")
+        lines[-1] += piece
+    return lines
+
+
+def find_crowding(places: Sequence[float], widths: Sequence[float], gap: float) -> bool:
+    """Whether labels at ascending places, each so wide, come nearer than a gap to each other."""
+    ends = [(at - wide / 2, at + wide / 2) for at, wide in zip(places, widths, strict=True)]
+    return any(b[0] - a[1] < gap for a, b in pairwise(ends))

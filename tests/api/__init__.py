@@ -1,0 +1,1 @@
+"""The calls of ``import dperm_cli``."""

@@ -1,0 +1,141 @@
+"""What a notebook owns stays as it was: stdout, log, settings, signals, threads, event loop."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+import warnings
+
+import pytest
+
+import dperm_cli
+from dperm_cli.runner.sweep import progress
+from tests.api.conftest import SMALL
+from tests.api.test_names import run_python
+
+WATCHED = """
+import asyncio, json, logging, os, signal, sys, threading, warnings
+import matplotlib
+import numpy as np
+from hydra.core.global_hydra import GlobalHydra
+from threadpoolctl import threadpool_info
+
+matplotlib.use("svg")
+matplotlib.rcParams["lines.linewidth"] = 7.0
+logging.basicConfig(level=logging.WARNING, format="mine %(message)s")
+warnings.filterwarnings("ignore", message="mine")
+np.random.seed(7)
+GlobalHydra.instance().hydra = "mine"
+
+def look():
+    root = logging.getLogger()
+    return {
+        "backend": matplotlib.get_backend(),
+        "settings": str(dict(matplotlib.rcParams)),
+        "log": [root.level, [h.formatter._fmt for h in root.handlers], root.manager.disable],
+        "signals": [str(signal.getsignal(s)) for s in signal.valid_signals()],
+        "threads": [thread.name for thread in threading.enumerate()],
+        "BLAS": [one["num_threads"] for one in threadpool_info() if "numpy" in one["filepath"]],
+        "random": str(np.random.get_state()),
+        "numpy": np.geterr(),
+        "warnings": [str(one) for one in warnings.filters],
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "hydra": str(GlobalHydra.instance().hydra),
+        "path": sys.path,
+        "files": sorted(os.listdir(".")),
+    }
+
+before = look()
+import dperm_cli
+
+async def cell():
+    study = dperm_cli.run(*WORDS, epsilon=[1, 10], out="study")
+    study.plot(), study.table(style="latex"), repr(study), study._repr_html_()
+    dperm_cli.account(mechanism="noisy_gd")
+
+asyncio.run(cell())
+after = look()
+after["files"].remove("study")
+print("MARK" + json.dumps([before, after]))
+"""
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """What stood before and after a call inside a running event loop."""
+    out = run_python(WATCHED.replace("WORDS", repr(SMALL)), tmp_path_factory.mktemp("notebook"))
+    printed, _, states = out.partition("MARK")
+    assert printed == ""
+    return json.loads(states)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "backend", "settings", "log", "signals", "threads", "BLAS", "random", "numpy", "warnings",
+        "folder", "hydra", "path", "files",
+    ],
+)  # fmt: skip
+def test_a_call_leaves_it_alone(what, watched):
+    before, after = watched
+    assert after[what] == before[what]
+
+
+def test_the_environment_stays_but_for_folders_of_caches(watched):
+    """numba and matplotlib read once, when they are imported, where they may keep files."""
+    before, after = (state["environment"] for state in watched)
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    assert changed <= {"NUMBA_CACHE_DIR", "MPLCONFIGDIR"}
+
+
+def test_calls_of_two_threads_do_not_meet(tmp_path, undrawn, capfd):
+    found, before = {}, list(warnings.filters)
+
+    def work(name):
+        try:
+            found[name] = dperm_cli.run(*SMALL, epsilon=1, out=tmp_path / name, progress=False)
+        except BaseException as error:
+            found[name] = error
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    one, two = (found[name].frame() for name in ("one", "two"))
+    assert one.to_csv() == two.to_csv()
+    assert list(warnings.filters) == before
+    assert capfd.readouterr() == ("", "")
+
+
+class _Cell(io.StringIO):
+    """A stream as that of a notebook's cell."""
+
+
+_Cell.__module__ = "ipykernel.iostream"
+
+
+def test_a_notebook_has_one_line_that_is_rewritten(monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr(sys, "stderr", cell)
+    with progress.Meter.open(2) as meter:
+        monkeypatch.setattr(meter, "_printed", 0.0)
+        meter.cell(0, "a long name")
+        meter.note("a note")
+    text = cell.getvalue()
+    assert "\x1b" not in text
+    assert text.count("\n") == 1
+    shown = [line.strip() for line in text.split("\r") if line.strip()]
+    assert shown[0].startswith("cell 1/2 a long name")
+    assert shown[1:] == ["a note"]
+
+
+def test_progress_can_be_silenced(capfd):
+    with progress.show_progress(False), progress.Meter.open(2) as meter:
+        meter.step("a step", 0, 10)
+        meter.note("a note")
+    progress.tell("heard again")
+    assert capfd.readouterr() == ("", "heard again\n")
