@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit import declared_grid
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.problems import small_problem
 from dperm_cli.audit.contracts.promises import Broken
-from dperm_cli.audit.declared_grid import KERNEL_LOSSES
 from dperm_cli.audit.random_neighbours import KERNEL, shorten_steps
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
@@ -26,8 +26,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.views.choose import is_local, open_view
 
 DELTA = 1e-5
-LOSSES = ("logistic", "hinge", "squared", "multinomial", "l2_median")
-SETS = ("l2_ball", "l1_ball", "box")
+LOSSES, SETS = declared_grid.PLAIN, declared_grid.SETS[:3]
 STEPS = 8  # of a mechanism that has steps
 _SAMPLER_SECONDS = 2.0  # that a sampler may plan for
 _QUERIES = 4
@@ -211,7 +210,7 @@ def make_subject(cls: type[Mechanism], others: Sequence[Any] = ()) -> Subject:
     examples = make_examples(cls)
     quick = tuple(make_quick(one) for one in examples)
     variants = tuple(dict.fromkeys(one for one in quick[1:] if one != quick[0]))
-    losses = KERNEL_LOSSES if examples[0].space == KERNEL else LOSSES
+    losses = declared_grid.KERNEL_LOSSES if examples[0].space == KERNEL else LOSSES
     return Subject(examples[0], quick[0], variants, (*losses, *others))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit import declared_grid
 from dperm_cli.core import registry
 from dperm_cli.core.fields import keys_of
 from dperm_cli.problem.data import Data
@@ -16,8 +17,8 @@ TASKS = ("binary", "regression", "multiclass", "location")
 
 
 def small_problem(
-    loss: Any = "logistic",
-    constraint: str = "l2_ball",
+    loss: Any = declared_grid.LOSSES[0],
+    constraint: str = declared_grid.SETS[0],
     n: int = 40,
     p: int = 3,
     radius: float = 1.5,
