@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from dperm_cli.audit.contracts.promises import NotTried, promise, require
@@ -35,19 +36,25 @@ def make_subject(made: Any, others: Any = None) -> Subject:
     return Subject(made)
 
 
-def _settings() -> Iterator[Setting]:
-    """What bounds are evaluated at: plans of quick mechanisms, and those from outside."""
-    names = [*_MECHANISMS, *plugin_sources.classes("mechanism")]
+def _settings() -> tuple[Setting, ...]:
+    """What bounds are evaluated at: plans of quick mechanisms, and of those from outside."""
+    shipped = (registry.load("mechanism", name) for name in _MECHANISMS)
+    return _make_settings((*shipped, *plugin_sources.classes("mechanism").values()))
+
+
+@cache
+def _make_settings(mechanisms: tuple[Any, ...]) -> tuple[Setting, ...]:
+    found = []
     for n, p, ridge in itertools.product((50, 5000), (1, 10), (0.0, 0.1)):
-        spec = bare_spec(n, 1.0, make_ball(1.0, p), regulariser=Regulariser(ridge), smoothness=0.25)
-        for budget in _BUDGETS:
-            for name in names:
-                try:
-                    plan = registry.load("mechanism", name)().plan(spec, budget)
-                except Unsupported:
-                    continue
-                kind = plan.guarantee.kind
-                yield Setting(spec, budget, kind, name, plan.noise_scale, plan.steps, plan.settings)
+        body, regulariser = make_ball(1.0, p), Regulariser(ridge)
+        spec = bare_spec(n, 1.0, body, regulariser=regulariser, smoothness=0.25)
+        for budget, made in itertools.product(_BUDGETS, mechanisms):
+            with contextlib.suppress(Unsupported):
+                plan = made().plan(spec, budget)
+                facts = (plan.noise_scale, plan.steps, plan.settings)
+                name = registry.find_name(made)
+                found.append(Setting(spec, budget, plan.guarantee.kind, name, *facts))
+    return tuple(found)
 
 
 @promise(

@@ -92,7 +92,9 @@ def check_bounds(subject: Subject) -> str:
     count = 0
     for made, data in subject.records:
         parts = ((data.x, data.y), (data.x_test, data.y_test))
-        for x, y in ((x, y) for x, y in parts if x is not None):
+        for x, y in parts:
+            if x is None or y is None:
+                continue
             longest = float(np.max(np.linalg.norm(to_dense(x[:]), axis=1), initial=0.0))
             require(
                 longest <= data.row_bound * (1 + _WITHIN),

@@ -37,21 +37,28 @@ _MANY_STEPS = 100
     "for each noisy value, from points of the set",
 )
 def check_neighbours(subject: Subject) -> str:
-    calls = count = 0
+    calls, told = 0, []
     for relation in subject.mechanism.relations:
         budget = Budget(1.0, DELTA, relation)
-        found = _replay_losses(subject, budget)
-        candidates = [subject.mechanism, _attack_of(subject, budget).mechanism]
-        try:
-            more = search(candidates, budget, SEARCH)
-        except PrivacyError as error:
-            raise Broken(f"{relation}: the gate refuses: {error}") from None
-        for faults in (found.faults, more.faults):
-            require(not faults, f"{relation}: {_explain(faults)}")
-        calls += found.calls + more.calls
-        count += SEARCH
+        own = _replay_losses(subject, budget)
+        require(not own.faults, f"{relation}: {_explain(own.faults)}")
+        found = _search(subject, budget)
+        if not own.calls + found.calls and subject.is_refused(relation):
+            told.append(f"{relation} is refused")
+            continue
+        require(not found.faults or not found.calls, f"{relation}: {_explain(found.faults)}")
+        calls += own.calls + found.calls
+        told.append(f"{SEARCH} random neighbours under {relation}" if found.calls else relation)
     require(calls > 0, "nothing passed the gate: no noise is drawn")
-    return f"{count} random neighbours and more for each loss: {calls} values at the gate"
+    return f"{', '.join(told)}, and more for each loss: {calls} values at the gate"
+
+
+def _search(subject: Subject, budget: Budget) -> Replay:
+    candidates = [subject.mechanism, _attack_of(subject, budget).mechanism]
+    try:
+        return search(candidates, budget, SEARCH)
+    except PrivacyError as error:
+        raise Broken(f"{budget.relation}: the gate refuses: {error}") from None
 
 
 def _explain(faults: tuple[str, ...]) -> str:

@@ -90,6 +90,11 @@ class Subject:
         """The same, or None."""
         return next(((one, plan) for one, plan, _ in self.plans((1.0,), (DELTA,))), None)
 
+    def is_refused(self, relation: str) -> bool:
+        """Whether every problem is refused under a relation."""
+        budget = Budget(1.0, DELTA, relation)
+        return all(self._try_plan(problem, budget) is None for problem in self.problems())
+
     def plans(
         self, levels: Sequence[float], deltas: Sequence[float], problems: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, Plan, Budget]]:
