@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from dperm_cli.core import catalogue, plugin_sources
+from dperm_cli.core.new_plugin import KINDS
 from dperm_cli.core.operands import settings_in
 
 
@@ -39,11 +40,24 @@ def complete_words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
         found = _audit_words(prefix)
     elif typed[0] in ("report", "status", "merge", "verify", "compare"):
         found = _study_words(typed[0])
+    elif typed[0] == "new":
+        found = KINDS if len(typed) == 1 else ()
+    elif typed[0] == "check":
+        found = _list_files()
     elif typed[0] == "completion":
         found = ("bash",)
     else:
         found = ()
     return [word for word in found if word.startswith(prefix)]
+
+
+def _list_files() -> list[str]:
+    """The Python files of the working folder, and the keys of ``dperm check``."""
+    try:
+        files = sorted(entry.name for entry in os.scandir() if entry.name.endswith(".py"))
+    except OSError:
+        files = []
+    return [*files, "format="]
 
 
 def _study_words(verb: str) -> list[str]:

@@ -143,3 +143,10 @@ def test_neither_pytest_nor_the_tests_are_imported():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_completion_knows_both(capsys):
+    write("mine.py")
+    for typed, wanted in ((["check"], {"mine.py", "format="}), (["new"], set(KINDS))):
+        assert cli.main(["completion", "--words", *typed, "--", ""]) == 0
+        assert set(capsys.readouterr().out.split()) == wanted

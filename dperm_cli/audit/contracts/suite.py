@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -11,6 +10,17 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
+from dperm_cli.audit.contracts import (
+    bound_contract,
+    dataset_contract,
+    event_contract,
+    kernel_contract,
+    loss_contract,
+    mechanism_contract,
+    mechanism_neighbours,
+    sampler_contract,
+    set_contract,
+)
 from dperm_cli.audit.contracts.promises import (
     BROKEN,
     NOT_TRIED,
@@ -26,15 +36,15 @@ from dperm_cli.core.fields import keys_of
 from dperm_cli.core.plugin_files import quiet_stdout
 
 # The modules of each kind's promises. A mechanism is tried last, on the losses of its file too.
-CONTRACTS = {
-    "loss": ("loss_contract",),
-    "constraint": ("set_contract",),
-    "dataset": ("dataset_contract",),
-    "kernel": ("kernel_contract",),
-    "event": ("event_contract",),
-    "sampler": ("sampler_contract",),
-    "bound": ("bound_contract",),
-    "mechanism": ("mechanism_contract", "mechanism_neighbours"),
+CONTRACTS: dict[str, tuple[ModuleType, ...]] = {
+    "loss": (loss_contract,),
+    "constraint": (set_contract,),
+    "dataset": (dataset_contract,),
+    "kernel": (kernel_contract,),
+    "event": (event_contract,),
+    "sampler": (sampler_contract,),
+    "bound": (bound_contract,),
+    "mechanism": (mechanism_contract, mechanism_neighbours),
 }
 DEFAULTS = "an object can be made with its defaults"
 _MEND = "give each field a default, or a type and a Range from which a value can be taken"
@@ -192,7 +202,7 @@ def check_one(
         file: its file.
         losses: losses on which a mechanism is tried too.
     """
-    modules = [load_contract(word) for word in CONTRACTS[kind]]
+    modules = CONTRACTS[kind]
 
     def make(_: Any) -> str:
         subjects.append(modules[0].make_subject(made, losses))
@@ -204,11 +214,6 @@ def check_one(
         return [first]
     promises = [one for module in modules for one in list_promises(module)]
     return [first, *(try_promise(one, subjects[0], kind, name, file) for one in promises)]
-
-
-def load_contract(word: str) -> ModuleType:
-    """The module of promises of this name."""
-    return importlib.import_module(f"dperm_cli.audit.contracts.{word}")
 
 
 def _list_keys(kind: str, made: Any) -> list[str]:
