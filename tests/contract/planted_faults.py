@@ -115,9 +115,11 @@ FAULTS = {
     "a pair that is none": edit(
         "mechanism", "first, second = linear_pair(budget.relation)",
         "first = second = linear_pair(budget.relation)[0]", "differ in 0 records"),
-    "batches by place under add_remove": edit(
-        "dp_ftrl.py", 'relations = ("replace_one",)', 'relations = ("replace_one", "add_remove")',
-        "refuses|raised|moved|add_remove"),
+    "a node that looks at other batches": edit(
+        "dp_ftrl.py", "below = range(node * 2**level, time)", "below = range(time)", "moved by"),
+    "a level that the plan forgets": edit(
+        "dp_ftrl.py", "for level in range(levels + 1)", "for level in range(levels)",
+        "raised|refuses|moved|steps|plan"),
     # losses
     "a bound without its targets": edit(
         "loss", "float(self.slope(margin + target, 0.0))", "float(self.slope(margin, 0.0))",
