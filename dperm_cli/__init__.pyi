@@ -15,6 +15,8 @@ from dperm_cli.api.studies import Study as Study
 from dperm_cli.api.studies import StudyComparison as StudyComparison
 from dperm_cli.api.studies import load as load
 from dperm_cli.api.studies import run as run
+from dperm_cli.audit.contracts.suite import CheckReport as CheckReport
+from dperm_cli.audit.contracts.suite import check as check
 from dperm_cli.bounds.base import Bound as Bound
 from dperm_cli.bounds.base import Setting as Setting
 from dperm_cli.bounds.base import check_mechanism as check_mechanism
@@ -131,6 +133,7 @@ __all__ = [
     "Certificate",
     "Channel",
     "Check",
+    "CheckReport",
     "Choices",
     "ConvexSet",
     "Count",
@@ -209,6 +212,7 @@ __all__ = [
     "add_nonnegative",
     "audit",
     "channels",
+    "check",
     "check_mechanism",
     "datasets",
     "describe",

@@ -28,7 +28,7 @@ EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
 PLUGIN_VERBS = (
     "run", "describe", "account", "audit", "reproduce", "report", "status", "verify", "compare",
-    "predict", "ask", "list", "data", "completion",
+    "predict", "ask", "list", "data", "completion", "check",
 )  # fmt: skip
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
@@ -206,12 +206,14 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),
+    "check": _defer("check"),
+    "new": _defer("new"),
     "warmup": _warmup,
     "completion": _completion,
 }
-LIGHT_VERBS = ("list", "completion")  # verbs that import no library
+LIGHT_VERBS = ("list", "completion", "new")  # verbs that import no library
 # verbs that do something without further words
-COMPLETE_VERBS = ("run", "describe", "account", "audit", "list", "warmup")
+COMPLETE_VERBS = ("run", "describe", "account", "audit", "list", "warmup", "new")
 
 
 def _silence_stdout() -> None:

@@ -8,14 +8,12 @@ from pathlib import Path
 # before numpy is imported: test workers must not fight over cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
-from dperm_cli.core import registry
-from dperm_cli.core.fields import keys_of
-from dperm_cli.problem.data import Data
-from dperm_cli.problem.problem import Problem
+from dperm_cli.audit.contracts.problems import small_problem
+
+__all__ = ["small_problem"]
 
 # the same examples every time: a suite must not fail by the day's luck
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
@@ -84,41 +82,3 @@ def draw_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = figure_drawing.image_bytes
     monkeypatch.setattr(figure_drawing, "image_bytes", image_bytes)
-
-
-def small_problem(
-    loss: str = "logistic",
-    constraint: str = "l2_ball",
-    n: int = 40,
-    p: int = 3,
-    radius: float = 1.5,
-    ridge: float = 0.0,
-    seed: int = 0,
-) -> Problem:
-    """A random problem with rows in the unit ball and some signal along the first axis."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, p))
-    x /= np.linalg.norm(x, axis=1, keepdims=True) * rng.uniform(1.0, 3.0, (n, 1))
-    loss_object = registry.load("loss", loss)()
-    task = next(t for t in ("binary", "regression", *loss_object.tasks) if t in loss_object.tasks)
-    score = np.clip(2.0 * x[:, 0] + 0.3 * rng.standard_normal(n), -1.0, 1.0)
-    labels = {
-        "binary": np.where(score < 0.0, -1.0, 1.0),
-        "regression": score,
-        "multiclass": np.digitize(score, [-0.3, 0.3]).astype(float),
-        "location": np.zeros(n),
-    }
-    data = Data.of_records(
-        name="small",
-        task=task,
-        x=x,
-        y=labels[task],
-        row_bound=1.0,
-        target_bound=1.0,
-        fingerprint=f"small-{loss}-{n}-{p}-{seed}",
-        classes=3 if task == "multiclass" else 2,
-    )
-    cls = registry.load("constraint", constraint)
-    field = keys_of(cls)["radius"].name
-    p = loss_object.dimension(data.facts())
-    return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)

@@ -18,6 +18,8 @@ CALLS = {
     "account": "dperm_cli.api.questions",
     "AccountTable": "dperm_cli.api.questions",
     "audit": "dperm_cli.api.questions",
+    "check": "dperm_cli.audit.contracts.suite",
+    "CheckReport": "dperm_cli.audit.contracts.suite",
     "AuditReport": "dperm_cli.api.questions",
     "describe": "dperm_cli.api.questions",
     "Description": "dperm_cli.api.questions",

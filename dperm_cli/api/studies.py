@@ -137,7 +137,8 @@ class Study:
         return study_frame.make_frame(self._rows)
 
     def trials(self) -> DataFrame:
-        """One row a trial, as recorded but for names that you gave; a cell without a release has one row that says why."""
+        """One row a trial, as recorded but for names that you gave; a cell without a release has
+        one row that says why."""
         return study_frame.make_trials(self._records)
 
     @property

@@ -40,7 +40,7 @@ def find_faults(one: OpenedCell, trials: int, seed: int = 0) -> list[str]:
     view = WatchedView(one.problem, seen)
     theta = np.asarray(one.release(trials, seed, None, view).theta, dtype=float)[:, 0]
     potential = next((look for look in seen if isinstance(look, Records)), None)
-    cdf = None if potential is None else _distribution(potential, one.problem.constraint)
+    cdf = None if potential is None else find_distribution(potential, one.problem.constraint)
     if cdf is None:
         return []
     far = float(kstest(theta, lambda x: np.interp(x, *cdf), method="asymp").statistic)
@@ -51,7 +51,7 @@ def find_faults(one: OpenedCell, trials: int, seed: int = 0) -> list[str]:
     return [f"a sampler's draws do not have their density: distance {far:.3g}, chance {chance:.1g}"]
 
 
-def _distribution(potential: Any, body: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def find_distribution(potential: Any, body: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Points of the set and the distribution function there, or None beyond float64."""
     ends = [float(body.project(np.array([[side * 1e3 * body.radius]]))[0, 0]) for side in (-1, 1)]
     low, high = ends

@@ -6,18 +6,24 @@ import os
 from collections.abc import Iterable, Sequence
 
 from dperm_cli.core import catalogue, plugin_sources
+from dperm_cli.core.new_plugin import KINDS
 from dperm_cli.core.operands import CONFIG_DIR, PLUGIN, Syntax, settings_in
 
 SHELLS = ("bash", "zsh", "fish")
 # The keys of each verb that takes paths, and whether outputs/ is where these are looked for.
 _PATH_VERBS = {
-    "report": ("format=", "html="),
+    "report": (
+        "format=", "html=", "x=", "y=", "hue=", "facet=", "aggregate=", "theme=", "show=",
+        "columns=", "rows=", "ranks=", "slopes=",
+    ),
     "status": ("format=",),
     "verify": (),
     "compare": ("format=",),
     "merge": ("out=", "format="),
     "predict": ("columns=", "format=", "out="),
-}
+    "check": ("format=",),
+}  # fmt: skip
+_STUDY_VERBS = ("report", "status", "verify", "compare", "merge")
 _PATH_KEYS = ("out", "save", "pair", "verdicts", "dataset.path", "dataset.test_path")
 _PATH_OPTIONS = ("--config-dir", "-cd", PLUGIN)
 
@@ -66,8 +72,10 @@ def _verb_words(typed: Sequence[str], prefix: str) -> Iterable[str]:
     if verb == "audit":
         return _audit_words(prefix)
     if verb in _PATH_VERBS:
-        studies = () if verb == "predict" else _list_studies()
+        studies = _list_studies() if verb in _STUDY_VERBS else ()
         return dict.fromkeys((*studies, *_PATH_VERBS[verb], *_list_paths(prefix)))
+    if verb == "new":
+        return KINDS if first else ()
     return SHELLS if verb == "completion" and first else ()
 
 

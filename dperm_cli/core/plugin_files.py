@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import linecache
 import os
 import re
@@ -55,7 +57,7 @@ def read_file(path: str) -> bytes:
                 raise InputError(KEY, path, "is not a regular file")
             content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
-        raise InputError(KEY, path, "is not there") from None
+        raise InputError(KEY, path, "is not there: no such file") from None
     except OSError as error:
         raise InputError(KEY, path, f"cannot be read ({error.strerror})") from None
     if len(content) > _MOST_BYTES:
@@ -82,6 +84,32 @@ def run_file(path: str, content: bytes, digest: str) -> ModuleType:
         raise
     linecache.checkcache(path)
     return module
+
+
+def import_package(folder: str, name: str, label: str) -> ModuleType:
+    """Import a package.
+
+    Args:
+        folder: Where it lies; empty for one that is installed.
+        name: Its name.
+        label: How the user calls it.
+
+    Raises:
+        InputError: There is none, or it cannot be imported.
+    """
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [folder] if folder else []
+    try:
+        if not folder and importlib.util.find_spec(name) is None:
+            raise InputError(KEY, label, "is neither a file ending in .py nor a package: no such "
+                             "file, and nothing of this name can be imported")  # fmt: skip
+        with blame_plugin(label), quiet_stdout():
+            return importlib.import_module(name)
+    finally:
+        sys.dont_write_bytecode = before
+        if folder:
+            sys.path.remove(folder)
 
 
 @contextlib.contextmanager
@@ -127,7 +155,7 @@ def find_version(module: ModuleType) -> str:
 
 
 def collect_plugins(label: str, module: ModuleType) -> dict[tuple[str, str], Any]:
-    """The plug-ins that the module of a file defines, each under its kind and name.
+    """The plug-ins that the module of a file, or a package, defines, each under its kind and name.
 
     Args:
         label: How the user calls the file.
@@ -138,9 +166,10 @@ def collect_plugins(label: str, module: ModuleType) -> dict[tuple[str, str], Any
     """
     found: dict[tuple[str, str], Any] = {}
     unfinished = []
+    top = module.__name__.partition(".")[0]
     for word, made in list(vars(module).items()):
         kind = find_kind(made)
-        own = isinstance(made, type) and made.__module__ == module.__name__
+        own = isinstance(made, type) and made.__module__.partition(".")[0] == top
         if word.startswith("_") or not kind or not (own or kind == "bound"):
             continue
         if find_abstract(made):

@@ -31,6 +31,7 @@ from dperm_cli.core.plugin_files import (
     find_abstract,
     find_kind,
     find_version,
+    import_package,
     quiet_stdout,
     read_file,
     run_file,
@@ -211,6 +212,32 @@ def add(word: str | os.PathLike[str]) -> PluginSource:
     text = os.fspath(word)
     is_file = text.endswith(".py") or os.sep in text or os.path.exists(text)
     return add_file(text) if is_file or not text else add_package(text)
+
+
+def add_importable(word: str | os.PathLike[str]) -> PluginSource:
+    """``add``, and the plug-ins that a package without entry points has, by its import name.
+
+    Args:
+        word: A file, an installed package, or a package that can be imported: its name, or its
+            folder. All plug-ins in the namespace of its topmost module are offered.
+
+    Raises:
+        InputError: It is none of these, or offers nothing.
+    """
+    text = os.fspath(word)
+    folder = os.path.abspath(os.path.expanduser(text)) if text else ""
+    in_folder = os.path.isfile(os.path.join(folder, "__init__.py"))
+    known = any(_distribution(point) == text for point in _list_entry_points())
+    is_name = text.isidentifier() and not os.path.exists(text)
+    if known or not (in_folder or is_name):
+        return add(text)
+    where, name = os.path.split(folder) if in_folder else ("", text)
+    module = import_package(where, name, text)
+    objects = collect_plugins(text, module)
+    path, digest = imported_files.hash_package(module)
+    source = PluginSource(path, digest, find_version(module), tuple(objects), module.__name__)
+    _keep(source, objects)
+    return source
 
 
 def add_environment() -> None:

@@ -48,6 +48,8 @@ class Plugin:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if not isinstance(cls.group, str):
+            raise TypeError(f"class {cls.__name__}: no field may be called group")
         cls.plugin_kind = cls.group
         stem = cls.__module__.rpartition(".")[2]
         own = find_modules(cls.group).get(stem) == cls.__module__

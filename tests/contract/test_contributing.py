@@ -1,56 +1,42 @@
-"""The mechanism shown in CONTRIBUTING.md works as it stands there."""
+"""The mechanism shown in CONTRIBUTING.md goes through check, run, audit and report as it stands."""
 
 from __future__ import annotations
 
+import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
-import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import replace_record, replay
-from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.gate import Gate
-from dperm_cli.views.central import CentralView
-from tests.conftest import small_problem
+from dperm_cli import cli
+from dperm_cli.audit.contracts import suite
+from dperm_cli.audit.replay import replay
+from dperm_cli.core import plugin_sources
+from dperm_cli.core.new_plugin import fill_template
+from dperm_cli.privacy.budget import RELATIONS, Budget
 
-PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "CONTRIBUTING.md"
+QUICK = ("dataset=diabetes", "loss=squared", "constraint.radius=1", "trials=2")
 
 
-def one_step():
+def write_recipe(folder) -> Path:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    module = ModuleType("one_step")
-    sys.modules[module.__name__] = module  # where the types of its fields are looked up
-    exec("from __future__ import annotations\n" + block, vars(module))
-    return module.OneStep()
+    path = folder / "one_step.py"
+    path.write_text(block)
+    return path
 
 
-def test_the_recipe_is_private_and_replays():
-    mechanism, problem = one_step(), small_problem(n=8)
-    for relation in mechanism.relations:
-        budget = Budget(1.0, 1e-5, relation)
-        plan = mechanism.plan(problem.spec(), budget)
-        accounted = account(plan.events, delta=1e-5, relation=relation)
-        assert 0.999 < accounted.epsilon <= 1.0
-        assert plan.guarantee.within(budget)
-        seeds = [seed_sequence(0, "test", trial) for trial in range(3)]
-        gate = Gate(seeds, plan=(plan.events, relation))
-        theta = mechanism.release(CentralView(problem), plan, gate).theta
-        assert theta.shape == (3, 3)
-        other = np.zeros(3) if relation == "add_remove" else np.array([-1.0, 0.0, 0.0])
-        verdict = replay(mechanism, plan, problem, replace_record(problem, 0, other, -1.0))
-        assert verdict.private
-        assert verdict.worst > 0
+def test_the_recipe_keeps_every_promise(tmp_path):
+    report = suite.check(write_recipe(tmp_path))
+    assert not report.broken
+    assert len(report.findings) > 15
 
 
-def test_the_recipes_own_attack_reaches_what_is_claimed_and_no_more():
-    mechanism = one_step()
-    for relation in mechanism.relations:
+def test_the_recipes_own_attack_reaches_what_is_claimed_and_no_more(tmp_path):
+    with plugin_sources.use_plugins([write_recipe(tmp_path)]):
+        mechanism = plugin_sources.find("mechanism", "one_step")()
+    for relation in RELATIONS:
         budget = Budget(1.0, 1e-5, relation)
         adversary = mechanism.adversary(budget)
         plan = adversary.mechanism.plan(adversary.first.spec(), budget)
@@ -59,6 +45,26 @@ def test_the_recipes_own_attack_reaches_what_is_claimed_and_no_more():
         assert verdict.worst == pytest.approx(1.0)
 
 
-def test_the_recipe_has_no_pure_form():
-    with pytest.raises(Unsupported, match="delta > 0"):
-        one_step().plan(small_problem(n=8).spec(), Budget(1.0, 0.0))
+@pytest.mark.slow
+@pytest.mark.parametrize("written", ["recipe", "new", "dp_ftrl"])
+def test_from_check_to_report(written, tmp_path, monkeypatch, capsys):
+    """The commands that the page names, on the page's mechanism, a new one and an example."""
+    monkeypatch.chdir(tmp_path)
+    if written == "new":
+        assert cli.main(["new", "mechanism", "mine"]) == 0
+        assert Path("mine.py").read_text() == fill_template("mechanism", "mine")
+        file, name = "mine.py", "mine"
+    elif written == "recipe":
+        file, name = str(write_recipe(tmp_path)), "one_step"
+    else:
+        file, name = str(ROOT / "examples" / "plugins" / "dp_ftrl.py"), "dp_ftrl"
+    assert cli.main(["check", file]) == 0
+    run = ["run", "--plugin", file, "-m", f"mechanism={name},noisy_gd", "epsilon=0.1,1"]
+    assert cli.main([*run, *QUICK, "out=study"]) == 0
+    assert cli.main(["audit", "--plugin", file, f"mechanism={name}"]) == 0
+    capsys.readouterr()
+    assert cli.main(["report", "study", "format=json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["mechanism"], row["status"]) for row in rows] == [
+        (name, "ok"), (name, "ok"), ("noisy_gd", "ok"), ("noisy_gd", "ok"),
+    ]  # fmt: skip

@@ -63,10 +63,8 @@ def released(mechanism, found, plan, trials=2, seed=0, tape=None, checked=False)
 
 
 def test_keeps_the_promises_that_need_no_problem(name):
-    plain.test_is_frozen_and_declares_itself(name)
     plain.test_has_yaml_test_and_proof_page(name)
     plain.test_yaml_gives_the_class_defaults(name)
-    plain.test_plan_sees_public_facts_only(name)
     plain.test_every_bad_field_is_an_input_error(name)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dperm_cli.audit.contracts import set_contract
+from dperm_cli.audit.contracts.promises import list_promises, try_promise
 from dperm_cli.core import registry
 from dperm_cli.core.fields import configure
 
@@ -56,84 +58,13 @@ CASES = cases()
 every = pytest.mark.parametrize("case", CASES)
 
 
-def directions(c, rng, count=40):
-    """Unit vectors along the set's affine hull."""
-    basis = c.directions()
-    g = rng.standard_normal((count, basis.shape[1])) @ basis.T
-    return g / np.maximum(np.linalg.norm(g, axis=1), 1e-300)[:, None]
-
-
-def points(c, rng, scale):
-    return scale * c.radius * rng.standard_normal((6, c.p))
-
-
 @every
-def test_projection_is_optimal_and_idempotent(case):
-    c, rng = CASES[case], np.random.default_rng(0)
-    for scale in (1e-6, 0.1, 1.0, 10.0, 1e5):
-        theta = points(c, rng, scale)
-        found = c.project(theta)
-        residual = theta - found
-        limit = 1e-12 * c.radius * (c.radius + np.linalg.norm(theta, axis=1))
-        # the residual's support is attained at the projection (Moreau)
-        assert np.all(c.support(residual) - np.sum(residual * found, axis=1) <= limit)
-        corners = c.lmo(rng.standard_normal((30, c.p)))
-        assert np.all(residual @ corners.T <= (np.sum(residual * found, axis=1) + limit)[:, None])
-        assert np.all(c.contains(found, 1e-9))
-        np.testing.assert_allclose(c.project(found), found, rtol=0, atol=1e-10 * c.radius)
-        np.testing.assert_array_less(
-            np.linalg.norm(found - found[::-1], axis=1),
-            np.linalg.norm(theta - theta[::-1], axis=1) + 1e-9 * c.radius,
-        )
-
-
-@every
-def test_linear_minimiser_attains_the_support(case):
-    c, rng = CASES[case], np.random.default_rng(1)
-    g = rng.standard_normal((30, c.p))
-    best = c.lmo(g)
-    assert np.all(c.contains(best, 1e-9))
-    scale = c.radius * np.linalg.norm(g, axis=1)
-    assert np.all(np.abs(np.sum(g * best, axis=1) + c.support(-g)) <= 1e-12 * scale)
-    assert np.all(best @ g.T <= c.support(g) + 1e-10 * scale)
-    np.testing.assert_allclose(c.support(1e5 * g), 1e5 * c.support(g), rtol=1e-9, atol=1e-9)
-
-
-@every
-def test_gauge_and_membership_agree(case):
-    c, rng = CASES[case], np.random.default_rng(2)
-    weights = rng.dirichlet(np.ones(6), size=5)
-    inside = weights @ c.lmo(rng.standard_normal((6, c.p)))
-    assert np.all(c.contains(inside, 1e-9))
-    assert np.all(c.gauge(inside) <= 1.0 + 1e-8)
-    assert c.gauge(np.zeros(c.p)) == 0.0
-    assert c.contains(c.centre())
-    assert not c.contains(np.full(c.p, np.nan))
-    for theta in points(c, rng, 1.0):
-        t = float(c.gauge(theta))
-        if np.isfinite(t):
-            assert c.contains(theta / t, 1e-8)
-            assert not c.contains(theta / t * (1 + 1e-5), 1e-9) or t == 0
-            # duality: <g, theta> <= gauge support
-            g = rng.standard_normal((20, c.p))
-            assert np.all(g @ theta <= t * c.support(g) + 1e-8 * t * c.radius * 10)
-
-
-@every
-def test_sizes_bound_the_set(case):
-    c, rng = CASES[case], np.random.default_rng(3)
-    far = c.lmo(np.vstack([rng.standard_normal((40, c.p)), np.eye(c.p), -np.eye(c.p)]))
-    gaps = np.linalg.norm(far[:, None] - far[None], axis=-1)
-    slack = 1e-9 * c.radius
-    assert np.max(np.linalg.norm(far, axis=1)) <= c.radius + slack
-    assert np.max(gaps) <= c.diameter + slack
-    assert np.max(np.linalg.norm(far - c.centre(), axis=1)) <= c.outer_radius + slack
-    along = directions(c, rng)
-    edges = c.centre() + (1 - 1e-9) * c.inner_radius * along
-    assert np.all(c.contains(edges, 1e-9))
-    assert (c.inner_radius > 0) == (c.directions().shape[1] > 0)
-    assert c.inner_radius <= c.outer_radius + slack
-    assert c.size > 0
+def test_what_every_set_promises(case):
+    """The checks of ``dperm check``."""
+    subject = set_contract.Subject((CASES[case],))
+    for promise in list_promises(set_contract):
+        finding = try_promise(promise, subject, "constraint", case)
+        assert not finding.is_broken, finding.seen
 
 
 @every
@@ -168,16 +99,6 @@ def test_width_agrees_with_simulation(case):
     assert abs(sample.mean() - value) <= 4 * spread + 1e-12
     if error == 0 and spread > 0:
         assert value > 0
-
-
-@every
-def test_rows_and_scale(case):
-    c, rng = CASES[case], np.random.default_rng(8)
-    rows = c.radius * rng.standard_normal((2, 3, c.p))
-    for method in (c.project, c.lmo, c.support, c.gauge, c.contains):
-        whole = method(rows)
-        assert whole.shape[:2] == (2, 3)
-        np.testing.assert_allclose(whole[1, 2], method(rows[1, 2]), rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", registry.names("constraint"))

@@ -124,10 +124,15 @@ def _list_fits(found: Facts, most: int) -> list[str]:
     room = most - 1 - len(lower)
     if len(lines) > room:
         shown = names[: max(room - 2, 1)]
-        lines = [_say_plan(name, plans[name], width)[:WIDTH] for name in shown]
+        lines = [_cut(_say_plan(name, plans[name], width)) for name in shown]
         left = names[len(shown) :]
         lines += _wrap(f"  and {', '.join(left)}") if left else []
     return [head, *lines, *lower]
+
+
+def _cut(line: str) -> str:
+    """A line of at most ``WIDTH`` letters that says where words are left out."""
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rpartition(' ')[0]} ..."
 
 
 def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:

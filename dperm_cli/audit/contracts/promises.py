@@ -1,0 +1,143 @@
+"""``Promise``: what a plug-in promises, how it is tried, and how to mend a plug-in that breaks it.
+
+A check is a function of a subject (a plug-in with its examples). It returns the words that say what
+was tried, raises ``Broken`` with what was seen, or ``NotTried`` with the reason.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.errors import describe_error, make_printable
+
+OK, BROKEN, NOT_TRIED = "ok", "BROKEN", "-"
+_MOST_WORDS = 400
+
+
+class Broken(Exception):
+    """The promise does not hold; the message says what was seen."""
+
+
+class NotTried(Exception):
+    """The promise cannot be tried on this plug-in; the message says why."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one promise of one plug-in.
+
+    Attributes:
+        kind, name: the plug-in.
+        promise: what is promised.
+        verdict: ``ok``, ``BROKEN``, or ``-`` where it was not tried.
+        tried: what was tried, or why nothing was.
+        seen: what was seen where it is broken; else empty.
+        mend: what to do about it; else empty.
+
+    >>> Finding("loss", "mine", "it is convex", OK, "400 pairs").is_broken
+    False
+    """
+
+    kind: str
+    name: str
+    promise: str
+    verdict: str
+    tried: str = ""
+    seen: str = ""
+    mend: str = ""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the promise does not hold."""
+        return self.verdict == BROKEN
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A promise of every plug-in of a kind.
+
+    Attributes:
+        text: what is promised, as a sentence without its full stop.
+        mend: what to do where it is broken.
+        check: tries it on a subject.
+
+    >>> @promise("two is even", mend="choose another two")
+    ... def check_two(subject):
+    ...     return f"{subject} % 2"
+    >>> try_promise(check_two, 2, "number", "two").tried
+    '2 % 2'
+    """
+
+    text: str
+    mend: str
+    check: Callable[[Any], str]
+
+    def __call__(self, subject: Any) -> str:
+        """Try it: what was tried, or ``Broken`` or ``NotTried``."""
+        return self.check(subject)
+
+
+def promise(text: str, *, mend: str) -> Callable[[Callable[[Any], str]], Promise]:
+    """A decorator that makes a ``Promise`` of its check."""
+    return lambda check: Promise(text, mend, check)
+
+
+def list_promises(module: ModuleType) -> tuple[Promise, ...]:
+    """All promises that a module defines, in the order of its source text."""
+    return tuple(made for made in vars(module).values() if isinstance(made, Promise))
+
+
+def try_promise(wanted: Promise, subject: Any, kind: str, name: str, file: str = "") -> Finding:
+    """Try one promise; whatever the plug-in raises is a broken promise.
+
+    Args:
+        wanted: the promise.
+        subject: the plug-in, as its contract takes it.
+        kind: what it is.
+        name: its name.
+        file: its file, whose line is named where it raises an error.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            tried = wanted(subject)
+    except NotTried as reason:
+        return Finding(kind, name, wanted.text, NOT_TRIED, str(reason))
+    except Broken as error:
+        seen = make_printable(error, _MOST_WORDS)
+        return Finding(kind, name, wanted.text, BROKEN, "", seen, wanted.mend)
+    except (Exception, SystemExit) as error:
+        seen = make_printable(describe_error(error), _MOST_WORDS) + find_line(error, file)
+        return Finding(kind, name, wanted.text, BROKEN, "", f"it raised {seen}", wanted.mend)
+    return Finding(kind, name, wanted.text, OK, tried)
+
+
+def find_line(error: BaseException, file: str) -> str:
+    """`` (line 12 of mine.py)`` for the last line of a file that an error came through."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if file and trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if line is None else f" (line {line} of the file)"
+
+
+def require(holds: Any, words: str) -> None:
+    """Raise ``Broken`` unless ``holds``; an array must hold everywhere."""
+    if not np.all(holds):
+        raise Broken(words)
+
+
+def show(number: Any) -> str:
+    """A number or a row of numbers, shortened."""
+    found = np.asarray(number, dtype=float)
+    if found.size == 1:
+        return f"{float(found.ravel()[0]):.6g}"
+    head = ", ".join(f"{float(one):.4g}" for one in found.ravel()[:6])
+    return f"[{head}{', ...' if found.size > 6 else ''}]"
