@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.doors._doors import SMALL, digests, plugin_words, public, python, table, waiting
+from tests.doors._plugins import OWN
 
 BAD = {
     "a number out of range": (("epsilon=-1",), {}, "epsilon"),
@@ -121,25 +122,20 @@ def test_a_plugin_of_a_file_is_a_keyword(own, tmp_path, quiet):
 def test_a_class_of_a_cell_is_a_plugin(tmp_path):
     """A notebook's class has no file: rows say so, and its source is what the digest is of."""
     script = (
-        "import sys, dperm_cli\nsource = open(sys.argv[1]).read()\nspace = {'__name__': '__main__'}\n"
+        "import sys, dperm_cli\nsource = open(sys.argv[1]).read()\n"
+        "space = {'__name__': '__main__'}\n"
         "import linecache; linecache.cache['<cell 1>'] = (len(source), None,"
         " source.splitlines(True), '<cell 1>')\n"
         "exec(compile(source, '<cell 1>', 'exec'), space)\n"
         f"study = dperm_cli.run(*{SMALL!r}, mechanism='one_step', plugins=[space['OneStep']],"
         " out='study')\n"
     )
-    (tmp_path / "own.txt").write_text(_own_text())
+    (tmp_path / "own.txt").write_text(OWN)
     public("run")
     python(script, tmp_path / "own.txt", cwd=tmp_path)
     (row,) = table(tmp_path / "study")
     assert "one_step" in plugin_words(row)
     assert row["status"] == "ok"
-
-
-def _own_text() -> str:
-    from tests.doors._plugins import OWN
-
-    return OWN
 
 
 @waiting("run")

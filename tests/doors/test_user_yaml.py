@@ -10,7 +10,6 @@ from tests.doors._doors import (
     SMALL,
     dperm,
     legend_entries,
-    mostly_slow,
     public,
     refused,
     table,
@@ -42,10 +41,14 @@ def write_yaml(folder, group, name, text):
     (place / f"{name}.yaml").write_text(text)
 
 
-@waiting("partial files")
 @pytest.mark.parametrize(
     "group",
-    mostly_slow(PARTIAL, "mechanism"),
+    [
+        pytest.param("mechanism", marks=waiting("partial files")),
+        pytest.param("dataset", marks=[waiting("partial files"), pytest.mark.slow]),
+        pytest.param("constraint", marks=pytest.mark.slow),  # these two have each key in the file
+        pytest.param("privacy", marks=pytest.mark.slow),
+    ],
 )
 def test_a_setting_in_a_file_is_the_same_cell_as_on_the_command_line(group, tmp_path):
     name, text, words = PARTIAL[group]
