@@ -73,7 +73,8 @@ def _verb_words(typed: Sequence[str], prefix: str) -> Iterable[str]:
         return _audit_words(prefix)
     if verb in _PATH_VERBS:
         studies = _list_studies() if verb in _STUDY_VERBS else ()
-        return dict.fromkeys((*studies, *_PATH_VERBS[verb], *_list_paths(prefix)))
+        paths = [path for path in _list_paths(prefix) if path.rstrip("/") not in studies]
+        return [*studies, *_PATH_VERBS[verb], *paths]
     if verb == "new":
         return KINDS if first else ()
     return SHELLS if verb == "completion" and first else ()

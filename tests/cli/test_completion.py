@@ -33,7 +33,7 @@ def offered(dperm, tmp_path):
 def test_studies_and_paths(offered, verb):
     every = offered(verb, "")
     assert {"outputs/mine", "other/", "outputs/", "rows.csv"} <= set(every)
-    assert offered(verb, "outputs/") == ["outputs/mine", "outputs/mine/"]
+    assert offered(verb, "outputs/") == ["outputs/mine"]
     assert offered(verb, "oth") == ["other/"]
     assert offered(verb, "none/such/") == []
     assert ".hidden" not in every

@@ -16,6 +16,7 @@ import pytest
 from dperm_cli.cli import VERBS, dispatch, main
 from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.new_plugin import KINDS
 from dperm_cli.core.operands import settings_in, take_plugins
 from tests.structure import commands
 
@@ -24,7 +25,7 @@ PAGES = commands.list_pages()
 WITH_BLOCKS = [page for page in PAGES if commands.list_commands(page.read_text())]
 NAMES = [str(page.relative_to(commands.ROOT)) for page in PAGES]
 # In a template the reader puts a value: STUDY, A, FILE.npz, <name>, a|b, [size=..], ...
-TEMPLATE = re.compile(r"^[A-Z]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
+TEMPLATE = re.compile(r"^[A-Z_]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
 MISSING = ("must be an existing folder", "is not a file", "must be at least two", "holds no study")
 
 
@@ -34,9 +35,10 @@ def is_template(word: str) -> bool:
     return not value.startswith(("[", "{")) and bool(TEMPLATE.search(word))
 
 
-def write_shown(folder: Path) -> None:
-    """The plug-in of the page that shows how one is written; other pages name it too."""
-    for name, content in commands.list_files(PLUGINS.read_text()).items():
+def write_shown(text: str, folder: Path) -> None:
+    """The plug-ins that a page shows, and that of docs/plugins.md, which other pages name too."""
+    shown = commands.list_files(PLUGINS.read_text()) | commands.list_files(text)
+    for name, content in shown.items():
         (folder / name).write_text(content)
 
 
@@ -63,6 +65,10 @@ def check_words(words: list[str]) -> None:
         from dperm_cli.runner.compose.study_plan import parse_request
 
         parse_request([word for word in rest if "=" in word and not word.startswith("columns=")])
+    elif verb == "new":
+        assert rest[0] in KINDS
+    elif verb == "check":
+        assert os.path.exists(rest[0])
     elif verb == "account":
         from dperm_cli.runner.verbs.account_request import parse_request
 
@@ -100,9 +106,9 @@ def check_audit(rest: list[str]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_parse(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    write_shown(tmp_path)
-    before = os.listdir(tmp_path)
     text = (commands.ROOT / name).read_text()
+    write_shown(text, tmp_path)
+    before = os.listdir(tmp_path)
     found = [command.words for command in commands.list_commands(text)]
     found += [shlex.split(line)[1:] for line in commands.list_inline(text)]
     for words in filter(None, found):
@@ -188,7 +194,7 @@ def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
         where, cwd=tmp_path, env=given, capture_output=True, text=True, check=True
     )
     assert Path(home.stdout.strip()).is_relative_to(wheel)
-    write_shown(tmp_path)
+    write_shown(page.read_text(), tmp_path)
     failed = []
     for command in commands.list_commands(page.read_text()):
         if command.runs:

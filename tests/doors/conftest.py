@@ -15,7 +15,7 @@ from tests.doors._plugins import CLOUD, OWN
 def study_folder(tmp_path_factory):
     """A study of two mechanisms at four budgets with two seeds, by the command line."""
     folder = tmp_path_factory.mktemp("doors")
-    keys = ("mechanism=noisy_gd,one_pass_sgd", "epsilon=3,10,30,100", "seed=0,1")
+    keys = ("mechanism=noisy_gd,noisy_sgd", "epsilon=3,10,30,100", "seed=0,1")
     dperm("run", "-m", *keys, *SMALL, "out=study", cwd=folder, code=0)
     return folder / "study"
 
@@ -33,7 +33,7 @@ def other_order(tmp_path_factory):
     with contextlib.redirect_stderr(io.StringIO()):
         return run(
             *SMALL,
-            mechanism=["one_pass_sgd", "objective_perturbation", "noisy_gd"],
+            mechanism=["noisy_sgd", "objective_perturbation", "noisy_gd"],
             epsilon=[3, 30],
             out=tmp_path_factory.mktemp("order") / "other",
         )

@@ -104,7 +104,7 @@ def test_the_legend_has_what_is_needed(figures):
     entries = [t.get_text() for one in figure.findobj(Legend) for t in one.get_texts()]
     assert len(entries) <= 4, entries
     assert sum("noisy_gd" in entry for entry in entries) == 1
-    assert sum("one_pass_sgd" in entry for entry in entries) == 1
+    assert sum("noisy_sgd" in entry for entry in entries) == 1
 
 
 @waiting("Study.plot")
@@ -118,9 +118,9 @@ def test_a_mechanism_looks_the_same_in_each_study(study, other_order):
     """Another order, and one more mechanism in between, changes neither colour nor marker."""
     first = legend_entries(study.plot())
     second = legend_entries(other_order.plot())
-    for name in ("noisy_gd", "one_pass_sgd"):
+    for name in ("noisy_gd", "noisy_sgd"):
         assert first[name] == second[name], name
-    assert len({first["noisy_gd"], first["one_pass_sgd"], second["objective_perturbation"]}) == 3
+    assert len({first["noisy_gd"], first["noisy_sgd"], second["objective_perturbation"]}) == 3
     colours = [second[name][0] for name in second if name in first]
     assert len(set(colours)) == len(colours)
 
@@ -132,7 +132,7 @@ def test_the_look_of_a_mechanism_is_that_of_the_command_line(study, study_folder
     shutil.copytree(study_folder, tmp_path / "study")
     dperm("report", "study", "html=false", cwd=tmp_path, code=0)
     svg = (tmp_path / "study/figure.svg").read_text().lower()
-    for name in ("noisy_gd", "one_pass_sgd"):
+    for name in ("noisy_gd", "noisy_sgd"):
         assert legend_entries(study.plot())[name][0] in svg
 
 
@@ -215,7 +215,7 @@ def test_all_shipped_mechanisms_look_different(tmp_path):
         "noisy_gd",
         "noisy_sgd",
         "newton",
-        "one_pass_sgd",
+        "noisy_sgd",
         "objective_perturbation",
         "frank_wolfe",
         "mirror_descent",

@@ -90,7 +90,7 @@ def test_columns_and_rows_are_chosen(study):
     assert {len(row) for row in body_rows(text)} == {3}
     few = study.table(rows={"mechanism": "noisy_gd"}, style="md")
     assert "noisy_gd" in few
-    assert "one_pass_sgd" not in few
+    assert "noisy_sgd" not in few
 
 
 @waiting("Study.table")

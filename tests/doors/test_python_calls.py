@@ -39,7 +39,7 @@ def quiet():
 @waiting("run")
 def test_keys_and_the_command_line_mean_the_same_cells(study_folder, tmp_path, quiet):
     run = public("run")
-    keys = {"mechanism": ["noisy_gd", "one_pass_sgd"], "epsilon": [3, 10, 30, 100], "seed": [0, 1]}
+    keys = {"mechanism": ["noisy_gd", "noisy_sgd"], "epsilon": [3, 10, 30, 100], "seed": [0, 1]}
     by_keys = run(
         **keys,
         dataset="diabetes",
@@ -58,7 +58,7 @@ def test_keys_and_the_command_line_mean_the_same_cells(study_folder, tmp_path, q
 @pytest.mark.slow
 def test_a_list_of_words_means_the_same_cells(study_folder, tmp_path, quiet):
     public("run")(
-        "mechanism=[noisy_gd,one_pass_sgd]",
+        "mechanism=[noisy_gd,noisy_sgd]",
         "epsilon=[3,10,30,100]",
         "seed=[0,1]",
         *SMALL,

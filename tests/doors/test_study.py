@@ -81,7 +81,7 @@ def ranked(tmp_path_factory):
     """One mechanism cannot work without a ridge: it refuses, and says why."""
     return public("run")(
         *SMALL,
-        mechanism=["noisy_gd", "one_pass_sgd", "output_perturbation"],
+        mechanism=["noisy_gd", "noisy_sgd", "output_perturbation"],
         epsilon=[3, 30],
         out=tmp_path_factory.mktemp("rank") / "study",
     )
@@ -93,7 +93,7 @@ def test_who_refuses_is_last_and_counted(ranked):
     assert names_of(ranks)[-1] == "output_perturbation"
     refusals = column(ranks, "refusals", "refused", "unsupported")
     counted = dict(zip(names_of(ranks), ranks[refusals], strict=True))
-    assert counted == {"noisy_gd": 0, "one_pass_sgd": 0, "output_perturbation": 2}
+    assert counted == {"noisy_gd": 0, "noisy_sgd": 0, "output_perturbation": 2}
     mean = column(ranks, "mean_rank", "rank")
     assert float(ranks[mean].iloc[-1]) == pytest.approx(3.0)
 
@@ -105,7 +105,7 @@ def test_slopes_are_those_of_the_medians(study):
     risk = column(frame, *RISK)
     slopes = study.slopes()
     assert "slope" in slopes.columns
-    assert set(slopes["mechanism"]) <= {"noisy_gd", "one_pass_sgd"}
+    assert set(slopes["mechanism"]) <= {"noisy_gd", "noisy_sgd"}
     assert len(slopes) >= 1
     fits = set()
     for _, curve in frame[~frame["saturated"].astype(bool)].groupby(["mechanism", "seed"]):
@@ -139,7 +139,7 @@ def test_the_repr_is_short_and_says_what_is_inside(study):
     text = repr(study)
     assert len(text) < 600
     assert "16" in text
-    for word in ("noisy_gd", "one_pass_sgd", "diabetes"):
+    for word in ("noisy_gd", "noisy_sgd", "diabetes"):
         assert word in text
     assert " at 0x" not in text
 
