@@ -75,10 +75,10 @@ STUDIES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
     ),
 }  # fmt: skip
 OTHERS = {
-    "account": ("account", "epsilon=0.1,1,10"),
+    "account": ("account", "mechanism=noisy_sgd,noisy_gd,output_perturbation", "epsilon=0.1,1,10"),
     "account_two": ("account", "mechanism=noisy_sgd,noisy_gd", "epsilon=0.3,1,3"),
     "describe": ("describe", "dataset=diabetes", "loss=squared"),
-    "describe_kernel": ("describe", "dataset=breast_cancer", "loss=logistic", "kernel=rbf"),
+    "describe_kernel": ("describe", "dataset=breast_cancer", "ridge=0.1", "kernel=rbf"),
 }
 
 

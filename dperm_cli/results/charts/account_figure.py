@@ -56,11 +56,11 @@ def _plot_calibrations(points: Sequence[Row], looks: dict[str, int]) -> Panel:
     """One line per mechanism and calibration, below the diagonal where calibration loses
     epsilon.
     """
-    curves = []
+    curves, order = [], distinct(points, "mechanism")
     for (name, how), group in group_by(
         points, lambda p: (p["mechanism"], p["calibration"])
     ).items():
-        look, above = looks[name], len(looks) - 1 - list(looks).index(name)
+        look, above = looks[name], len(order) - 1 - order.index(name)
         # calibrations that lose nothing coincide: lower curves are drawn wider, to show as a rim
         rim = 1.1 * above if how == "tight" else 0.0
         placed = _points(group, "epsilon")

@@ -175,7 +175,8 @@ class Panel:
             return min(shown) - margin, max(shown) + margin
         resolved = [curve for curve in self.curves if not is_unresolved(curve)] or self.curves
         points = [p for curve in resolved for p in self.select_points(curve)]
-        shown = [y for p in points for y in (p.height, p.high, max(p.shown_low, p.height / DEPTH))]
+        shown = [y for p in points for y in (p.height, p.high)]
+        shown += [max(p.shown_low, p.height / DEPTH) for p in points if p.shown_low > 0]
         shown = [y for y in (*shown, *floors) if 0 < y < math.inf] or beyond
         low, high = min(shown), max(shown)
         reach = math.inf if self.shows_all_lines else REACH

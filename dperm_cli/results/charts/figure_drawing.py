@@ -271,7 +271,7 @@ def _draw_legend(
     columns = _count_legend_columns(_measure_all(parted, sample, theme), 72 * room, space)
     if columns == 1 and len(entries) > _MOST_LEGEND_COLUMNS:
         half = [wrap(label, (72 * room - space) / 2 - sample, theme.text) for label in entries]
-        if max(map(len, half)) <= 2:  # two columns, though some labels take two lines
+        if max(map(len, half)) <= 3:  # two columns, though some labels take more lines
             parted, columns = half, 2
     labels = ["\n".join(lines) for lines in parted]
     style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}

@@ -277,8 +277,8 @@ def _name_places(place: Any, panel: Panel, size: PanelSize, fitted: Sequence[str
     place.set_xlim(-0.6, count - 0.4)
     if panel.x.names:
         room = 72 * size.width / (count + 0.2) - 3
-        widest = max(measure(name, size.theme.text) for name in panel.x.names)
-        upright = widest > 3 * room
+        words = [piece for name in panel.x.names for piece in split_joints(name)]
+        upright = any(measure(word, size.theme.text) > room for word in words)
         labels = [name if upright else "\n".join(wrap(name, room, size.theme.text))
                   for name in panel.x.names]  # fmt: skip
         place.set_xticks(range(count), labels=labels, rotation=90 if upright else 0)
