@@ -15,6 +15,7 @@ import yaml
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import keys_of
 from dperm_cli.datasets.shared import embedded_files
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
@@ -37,7 +38,7 @@ def test_yaml_holds_every_field_with_its_default(name):
     values = yaml.safe_load(text)
     assert text.startswith("# ")
     assert values.pop("name") == name
-    fields = dataclasses.fields(registry.load("dataset", name))
+    fields = keys_of(registry.load("dataset", name)).values()
     assert values == {field.name: field.default for field in fields}
 
 
