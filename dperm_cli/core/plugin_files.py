@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from dperm_cli.core import environment, imported_files
@@ -77,13 +77,26 @@ def run_file(path: str, content: bytes, digest: str) -> ModuleType:
         with blame_plugin(path), quiet_stdout():
             code = compile(content, path, "exec", dont_inherit=True)
             imported_files.refuse_neighbours(KEY, path, content)
-            exec(code, vars(module))
+            _execute(code, vars(module))
             imported_files.refuse_loaded(KEY, path, set(sys.modules) - before - {name})
     except BaseException:
         del sys.modules[name]
         raise
     linecache.checkcache(path)
     return module
+
+
+def _execute(code: CodeType, names: dict[str, Any]) -> None:
+    """Run a file. A KeyboardInterrupt that it raises is no signal that ends dperm."""
+    interrupted = False
+    try:
+        exec(code, names)
+    except environment.Terminated:
+        raise
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted:  # and not as its cause, which would tell of a signal
+        raise RuntimeError("the file raises KeyboardInterrupt")
 
 
 def import_package(folder: str, name: str, label: str) -> ModuleType:

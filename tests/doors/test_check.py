@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from tests.doors._doors import dperm, mostly_slow, refused, waiting
+from tests.doors._doors import dperm, mostly_slow, refused
 from tests.doors._plugins import ALL_FAULTS, BROKEN, CLOUD, MECHANISMS, OWN, Fault, replaced
 
 
-@waiting("dperm check")
 def test_a_correct_file_passes_with_a_line_for_each_promise(own, tmp_path):
     done = dperm("check", "own.py", cwd=tmp_path, code=0)
     for plugin in ("one_step", "quantile", "nonnegative_ball"):
@@ -21,13 +20,11 @@ def test_a_correct_file_passes_with_a_line_for_each_promise(own, tmp_path):
     assert "\x1b" not in done.stdout
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_correct_data_set_passes(cloud, tmp_path):
     assert "cloud" in dperm("check", "cloud.py", cwd=tmp_path, code=0).stdout
 
 
-@waiting("dperm check")
 @pytest.mark.parametrize(
     "fault",
     mostly_slow(ALL_FAULTS, "half the sensitivity", "a projection in the wrong order"),
@@ -53,7 +50,6 @@ def broken_part(text: str) -> str:
     return "\n".join(lines[i] for first in said for i in range(first, min(first + 6, len(lines))))
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_fault_in_one_plugin_leaves_the_others_of_the_file_alone(tmp_path):
     """Each plug-in has a verdict of its own: only the broken one is blamed."""
@@ -64,7 +60,6 @@ def test_a_fault_in_one_plugin_leaves_the_others_of_the_file_alone(tmp_path):
     assert "nonnegative_ball" not in broken_part(done.stdout)
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_two_faults_are_both_found(tmp_path):
     """The check goes on after the first fault."""
@@ -78,7 +73,6 @@ def test_two_faults_are_both_found(tmp_path):
     assert re.search("sensitivity|lipschitz", out)
 
 
-@waiting("dperm check")
 def test_a_file_that_is_no_plugin_is_bad_input(tmp_path):
     (tmp_path / "mine.py").write_text(BROKEN["a syntax error"][0])
     refused(dperm("check", "mine.py", cwd=tmp_path), "mine.py", "syntax")
@@ -87,7 +81,6 @@ def test_a_file_that_is_no_plugin_is_bad_input(tmp_path):
     )
 
 
-@waiting("dperm check")
 def test_neither_pytest_nor_the_repository_is_needed(cloud, tmp_path):
     """A package named pytest that cannot be imported stands before the real one."""
     for name in ("pytest", "_pytest", "hypothesis", "tests"):
@@ -96,7 +89,6 @@ def test_neither_pytest_nor_the_repository_is_needed(cloud, tmp_path):
     assert "not installed" not in done.stdout + done.stderr
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_check_writes_nothing_beside_the_file(cloud, tmp_path):
     before = set(tmp_path.iterdir())
@@ -104,7 +96,6 @@ def test_a_check_writes_nothing_beside_the_file(cloud, tmp_path):
     assert set(tmp_path.iterdir()) == before
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_package_is_checked_by_its_import_name(tmp_path):
     """The argument is a file or the import name of a package."""
@@ -114,7 +105,6 @@ def test_a_package_is_checked_by_its_import_name(tmp_path):
     assert "cloud" in dperm("check", "lab", cwd=tmp_path, code=0).stdout
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_mechanism_that_takes_a_closed_form_scale_passes(tmp_path):
     """More noise than is needed keeps every promise: the check must not ask for the least."""
@@ -124,7 +114,6 @@ def test_a_mechanism_that_takes_a_closed_form_scale_passes(tmp_path):
     dperm("check", "mine.py", cwd=tmp_path, code=0)
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_a_mechanism_that_says_no_passes(tmp_path):
     """A refusal with a reason is an answer, not a broken promise; it is counted."""
@@ -144,7 +133,6 @@ def test_a_mechanism_that_says_no_passes(tmp_path):
     assert "proved for replace_one" in done.stdout
 
 
-@waiting("dperm check")
 @pytest.mark.slow
 def test_two_checks_of_one_file_say_the_same(own, tmp_path):
     first = dperm("check", "own.py", cwd=tmp_path, code=0).stdout

@@ -20,7 +20,6 @@ from tests.doors._doors import (
     public,
     refused,
     texts_of,
-    waiting,
 )
 
 WIDTHS = {"single": 3.3, "double": 6.9}
@@ -42,7 +41,6 @@ def figures(study):
     }
 
 
-@waiting("Study.plot")
 @pytest.mark.parametrize("theme", WIDTHS)
 def test_the_figure_has_the_width_of_its_column(theme, figures):
     for view in VIEWS:
@@ -53,7 +51,6 @@ def test_the_figure_has_the_width_of_its_column(theme, figures):
         assert 1.0 < height < 9.0
 
 
-@waiting("Study.plot")
 @pytest.mark.parametrize("theme", WIDTHS)
 def test_each_letter_is_at_least_seven_points(theme, figures):
     """The figure is as wide as the column, so that sizes in it are sizes in print."""
@@ -62,7 +59,6 @@ def test_each_letter_is_at_least_seven_points(theme, figures):
             assert text.get_fontsize() >= 7.0, (view, text.get_text())
 
 
-@waiting("Study.plot")
 @pytest.mark.parametrize("theme", WIDTHS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_text_overlaps_another_or_leaves_the_figure(theme, view, figures):
@@ -81,7 +77,6 @@ def test_no_text_overlaps_another_or_leaves_the_figure(theme, view, figures):
             pytest.fail(f"{first.get_text()!r} lies on {second.get_text()!r}")
 
 
-@waiting("Study.plot")
 @pytest.mark.parametrize("theme", WIDTHS)
 def test_no_legend_lies_on_a_point(theme, figures):
     figure = figures[theme, "plain"]
@@ -97,7 +92,6 @@ def test_no_legend_lies_on_a_point(theme, figures):
                 assert not any(box.contains(*point) for point in points)
 
 
-@waiting("Study.plot")
 def test_the_legend_has_what_is_needed(figures):
     """One entry a mechanism: bounds, floor and calibration come by show=, or not at all."""
     figure = figures["single", "plain"]
@@ -107,13 +101,11 @@ def test_the_legend_has_what_is_needed(figures):
     assert sum("noisy_sgd" in entry for entry in entries) == 1
 
 
-@waiting("Study.plot")
 def test_long_notes_are_not_in_the_figure(figures):
     for text, _ in texts_of(figures["double", "plain"]):
         assert len(text.get_text()) <= 60, text.get_text()
 
 
-@waiting("Study.plot")
 def test_a_mechanism_looks_the_same_in_each_study(study, other_order):
     """Another order, and one more mechanism in between, changes neither colour nor marker."""
     first = legend_entries(study.plot())
@@ -125,7 +117,6 @@ def test_a_mechanism_looks_the_same_in_each_study(study, other_order):
     assert len(set(colours)) == len(colours)
 
 
-@waiting("Study.plot")
 @pytest.mark.slow
 def test_the_look_of_a_mechanism_is_that_of_the_command_line(study, study_folder, tmp_path):
     """A colour that the figure in Python has is in the SVG that report writes."""
@@ -136,7 +127,6 @@ def test_the_look_of_a_mechanism_is_that_of_the_command_line(study, study_folder
         assert legend_entries(study.plot())[name][0] in svg
 
 
-@waiting("Study.plot")
 def test_repeated_seeds_are_one_curve_in_one_panel(study):
     figure = study.plot(aggregate="seed")
     assert len(drawn_panels(figure)) == 1
@@ -145,7 +135,6 @@ def test_repeated_seeds_are_one_curve_in_one_panel(study):
     assert len(curves) == 2, "one curve of four budgets for each of two mechanisms"
 
 
-@waiting("Study.plot")
 @pytest.mark.slow
 def test_twenty_seeds_are_not_twenty_panels(tmp_path):
     study = public("run")(*SMALL, epsilon=[1, 10], seed=list(range(20)), out=tmp_path / "seeds")
@@ -154,7 +143,6 @@ def test_twenty_seeds_are_not_twenty_panels(tmp_path):
     assert len([line for line in shown.splitlines() if "noisy_gd" in line]) == 2
 
 
-@waiting("Study.plot")
 def test_a_swept_number_is_a_numeric_axis(tmp_path):
     """10, 40 and 640 stand where these numbers are, not at equal distances."""
     study = public("run")(
@@ -172,7 +160,6 @@ def test_a_swept_number_is_a_numeric_axis(tmp_path):
         assert axes.xaxis.get_units() is None
 
 
-@waiting("figures by the command line")
 def test_report_writes_the_width_and_a_caption(study_folder, tmp_path):
     shutil.copytree(study_folder, tmp_path / "study")
     words = ("theme=single", "x=epsilon", "y=excess_risk", "hue=mechanism", "aggregate=seed")
@@ -186,7 +173,6 @@ def test_report_writes_the_width_and_a_caption(study_folder, tmp_path):
     assert float(width) == pytest.approx(72 * 3.3, rel=0.02)
 
 
-@waiting("figures by the command line")
 @pytest.mark.parametrize(
     "asked",
     mostly_slow(
@@ -207,7 +193,6 @@ def test_a_bad_word_of_report_changes_nothing(asked, study_folder, tmp_path):
     assert before == {p.name: p.read_bytes() for p in (tmp_path / "study").iterdir() if p.is_file()}
 
 
-@waiting("Study.plot")
 @pytest.mark.slow
 def test_all_shipped_mechanisms_look_different(tmp_path):
     """No two share colour and marker, whoever stands beside them."""
@@ -215,7 +200,7 @@ def test_all_shipped_mechanisms_look_different(tmp_path):
         "noisy_gd",
         "noisy_sgd",
         "newton",
-        "noisy_sgd",
+        "one_pass_sgd",
         "objective_perturbation",
         "frank_wolfe",
         "mirror_descent",

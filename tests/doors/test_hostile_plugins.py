@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.doors._doors import SMALL, dperm, json_lines, mostly_slow, refused, waiting
+from tests.doors._doors import SMALL, dperm, json_lines, mostly_slow, refused
 from tests.doors._plugins import BROKEN, CLOUD, OWN, replaced
 
 MARK = "from pathlib import Path\nPath({path!r}).touch()\n"
@@ -24,7 +24,6 @@ def evil(tmp_path):
     return folder / "own.py", mark
 
 
-@waiting("--plugin")
 def test_the_mark_of_the_evil_file_works(evil, tmp_path):
     """Without this the tests below could pass because nothing is ever imported."""
     file, mark = evil
@@ -97,12 +96,10 @@ def test_no_study_folder_holds_plugins(study_folder, evil, tmp_path):
     assert not mark.exists()
 
 
-@waiting("--plugin")
 def test_an_unknown_mechanism_says_how_a_file_is_given(tmp_path):
     refused(dperm("run", "mechanism=one_step", *SMALL, cwd=tmp_path), "one_step", "--plugin")
 
 
-@waiting("--plugin")
 @pytest.mark.parametrize(
     "fault", mostly_slow(BROKEN, "a syntax error", "a file that ends the process")
 )
@@ -112,7 +109,6 @@ def test_a_file_that_is_no_plugin_is_refused(fault, tmp_path):
     refused(dperm(*LOOK, "--plugin", "mine.py", cwd=tmp_path), r"mine\.py", *words)
 
 
-@waiting("--plugin")
 @pytest.mark.parametrize("place", mostly_slow(["absent.py", "folder", "notes.txt"], "absent.py"))
 def test_a_path_that_is_no_python_file_is_refused(place, tmp_path):
     (tmp_path / "folder").mkdir()
@@ -120,20 +116,17 @@ def test_a_path_that_is_no_python_file_is_refused(place, tmp_path):
     refused(dperm(*LOOK, "--plugin", place, cwd=tmp_path), "plugin", place.replace(".", r"\."))
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_the_option_without_a_file_is_refused(tmp_path):
     line = refused(dperm("run", "mechanism=noisy_gd", "--plugin", cwd=tmp_path), "--plugin")
     assert "FILE" in line or "file" in line
 
 
-@waiting("--plugin")
 def test_a_plugin_that_shadows_a_shipped_name_is_refused(tmp_path):
     (tmp_path / "mine.py").write_text(OWN.replace("class OneStep", "class NoisyGd"))
     refused(dperm(*LOOK, "--plugin", "mine.py", cwd=tmp_path), "noisy_gd", r"mine\.py")
 
 
-@waiting("--plugin")
 @pytest.mark.parametrize("name", mostly_slow(["squared", "auto"], "squared"))
 def test_a_loss_that_says_a_shipped_name_is_refused(name, tmp_path):
     """The class has a name of its own; what it says of itself is taken, or a word of dperm's."""
@@ -142,7 +135,6 @@ def test_a_loss_that_says_a_shipped_name_is_refused(name, tmp_path):
     refused(dperm(*LOOK, "--plugin", "mine.py", cwd=tmp_path), name, r"mine\.py")
 
 
-@waiting("--plugin")
 @pytest.mark.parametrize(
     "name", mostly_slow(["../up", "a b", "a=b", "a,b", "", "_hidden", "Ünï"], "../up")
 )
@@ -152,7 +144,6 @@ def test_a_name_that_no_command_line_could_hold_is_refused(name, tmp_path):
     refused(dperm(*LOOK, "--plugin", "mine.py", cwd=tmp_path), r"mine\.py", "name")
 
 
-@waiting("--plugin")
 def test_two_plugins_of_one_name_are_refused(tmp_path):
     for name in ("first.py", "second.py"):
         (tmp_path / name).write_text(OWN + f"# {name}\n")
@@ -160,7 +151,6 @@ def test_two_plugins_of_one_name_are_refused(tmp_path):
     refused(dperm(*LOOK, *files, cwd=tmp_path), r"first\.py", r"second\.py", "one_step|quantile")
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_the_variable_and_the_option_together_find_two_of_one_name(tmp_path):
     for name in ("first.py", "second.py"):
@@ -169,7 +159,6 @@ def test_the_variable_and_the_option_together_find_two_of_one_name(tmp_path):
     refused(done, r"first\.py", r"second\.py")
 
 
-@waiting("--plugin")
 def test_two_different_files_go_together(own, cloud, tmp_path):
     files = os.pathsep.join([str(own), str(cloud)])
     done = dperm("list", "dataset", cwd=tmp_path, code=0, DPERM_PLUGINS=files)
@@ -178,7 +167,6 @@ def test_two_different_files_go_together(own, cloud, tmp_path):
     assert "quantile" in listed.stdout
 
 
-@waiting("--plugin")
 def test_what_a_file_prints_at_import_is_no_result(tmp_path):
     (tmp_path / "mine.py").write_text("print('hello')\nimport os\nos.write(1, b'raw')\n" + OWN)
     keys = ("mechanism=one_step", *SMALL, "format=json", "out=study")
@@ -186,7 +174,6 @@ def test_what_a_file_prints_at_import_is_no_result(tmp_path):
     assert [row["mechanism"] for row in json_lines(done.stdout)] == ["one_step"]
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_what_a_release_prints_is_no_result(tmp_path):
     text = replaced(
@@ -198,7 +185,6 @@ def test_what_a_release_prints_is_no_result(tmp_path):
     assert len(json_lines(done.stdout)) == 1
 
 
-@waiting("--plugin")
 def test_a_path_may_have_spaces_commas_and_other_letters(tmp_path):
     folder = tmp_path / "my plug-ins, β=1"
     folder.mkdir()
@@ -207,7 +193,6 @@ def test_a_path_may_have_spaces_commas_and_other_letters(tmp_path):
     assert "cloud" in done.stdout
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 @pytest.mark.parametrize("error", ["raise SystemExit(0)", "raise KeyError('theta')", "1 / 0"])
 def test_a_release_that_fails_is_a_failed_row(error, tmp_path):
@@ -222,7 +207,6 @@ def test_a_release_that_fails_is_a_failed_row(error, tmp_path):
     }
 
 
-@waiting("--plugin")
 def test_a_mechanism_that_asks_too_little_noise_is_not_released(tmp_path):
     """The runner adds the events up again, also those of a plug-in with a scale of its own."""
     text = replaced(

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.doors._doors import dperm, public, table, waiting
+from tests.doors._doors import dperm, public, table
 
 LATEX = next((path for name in ("pdflatex", "lualatex") if (path := shutil.which(name))), None)
 # 3.3 inches hold 53 letters of 4.5 pt, the mean of a 9 pt font
@@ -40,7 +40,6 @@ def tex(study):
     return study.table(style="latex")
 
 
-@waiting("Study.table")
 def test_it_is_a_float_with_rules_caption_and_notes(tex):
     for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption"):
         assert tex.count(word) == 1, word
@@ -53,7 +52,6 @@ def test_it_is_a_float_with_rules_caption_and_notes(tex):
     assert "|" not in re.search(r"\\begin\{tabular\}.*", tex)[0]
 
 
-@waiting("Study.table")
 def test_its_columns_fit_one_column_of_a_page(tex):
     rows = body_rows(tex)
     assert len(rows) >= 9  # a head, and eight lines: two mechanisms, four budgets
@@ -64,7 +62,6 @@ def test_its_columns_fit_one_column_of_a_page(tex):
     assert width + 2 * len(rows[-1]) <= COLUMN, rows
 
 
-@waiting("Study.table")
 def test_numbers_stand_in_columns_that_align_them(tex):
     (spec,) = re.findall(r"\\begin\{tabular[x*]?\}(?:\{[^}]*\})?\{((?:[^{}]|\{[^}]*\})*)\}", tex)
     kinds = re.findall(r"[lcrSX]", re.sub(r"[@>!]?\{[^}]*\}", "", spec))
@@ -75,7 +72,6 @@ def test_numbers_stand_in_columns_that_align_them(tex):
             assert kind in "rS", (spec, cell)
 
 
-@waiting("Study.table")
 def test_numbers_are_rounded_to_their_uncertainty(tex):
     for row in body_rows(tex)[1:]:
         for cell in row:
@@ -84,7 +80,6 @@ def test_numbers_are_rounded_to_their_uncertainty(tex):
                 assert len(digits) <= 4, cell
 
 
-@waiting("Study.table")
 def test_columns_and_rows_are_chosen(study):
     text = study.table(columns=["mechanism", "epsilon", "excess_risk"], style="latex")
     assert {len(row) for row in body_rows(text)} == {3}
@@ -93,7 +88,6 @@ def test_columns_and_rows_are_chosen(study):
     assert "noisy_sgd" not in few
 
 
-@waiting("Study.table")
 @pytest.mark.slow
 def test_a_name_with_an_underscore_is_text(tmp_path):
     """The name that a user gave to a data set must not break LaTeX."""
@@ -108,7 +102,6 @@ def test_a_name_with_an_underscore_is_text(tmp_path):
     assert not re.search(r"(?<!\\)_", body_rows(text)[-1][0])
 
 
-@waiting("Study.table")
 @pytest.mark.parametrize("style", ["md", "html", "terminal"])
 def test_each_style_has_the_same_lines(style, study, capfd):
     text = study.table(style=style)
@@ -126,7 +119,6 @@ def test_each_style_has_the_same_lines(style, study, capfd):
         assert max(map(len, text.splitlines())) <= 100
 
 
-@waiting("tables by the command line")
 def test_report_writes_the_columns_one_asked_for(study_folder, tmp_path):
     shutil.copytree(study_folder, tmp_path / "study")
     words = ("columns=mechanism,epsilon,excess_risk", "aggregate=seed", "html=false")
@@ -138,7 +130,6 @@ def test_report_writes_the_columns_one_asked_for(study_folder, tmp_path):
     assert len(table(tmp_path / "study")) == 16  # the exact numbers of all cells stay
 
 
-@waiting("Study.table")
 @pytest.mark.slow
 @pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed")
 def test_it_compiles_without_an_overfull_box(tex, tmp_path):
@@ -155,7 +146,6 @@ def test_it_compiles_without_an_overfull_box(tex, tmp_path):
     assert "Overfull" not in (tmp_path / "page.log").read_text(errors="replace")
 
 
-@waiting("tables by the command line")
 @pytest.mark.slow
 def test_the_table_of_an_experiment_fits_as_well(tmp_path):
     """Of bst14_table1, from cells that take no time: what is asked is its form."""

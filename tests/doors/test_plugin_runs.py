@@ -20,7 +20,6 @@ from tests.doors._doors import (
     plugin_words,
     refused,
     table,
-    waiting,
 )
 from tests.doors._plugins import OWN, replaced
 from tests.doors.conftest import own_run
@@ -32,7 +31,6 @@ def rows_of(folder, mechanism):
     return [row for row in table(folder) if row["mechanism"] == mechanism]
 
 
-@waiting("--plugin")
 def test_the_rows_are_those_of_any_mechanism(own_study):
     rows = rows_of(own_study / "study", "one_step")
     assert [row["status"] for row in rows] == ["ok", "ok"]
@@ -44,7 +42,6 @@ def test_the_rows_are_those_of_any_mechanism(own_study):
     assert float(rows[0]["noise_scale"]) > float(rows[1]["noise_scale"])
 
 
-@waiting("--plugin")
 def test_each_row_names_the_file_its_version_and_its_digest(own_study):
     for row in table(own_study / "study"):
         words = plugin_words(row)
@@ -54,7 +51,6 @@ def test_each_row_names_the_file_its_version_and_its_digest(own_study):
     assert "one_step" in plugin_words(rows_of(own_study / "study", "one_step")[0])
 
 
-@waiting("--plugin")
 def test_ledger_report_and_table_say_whose_proof_it_is(own_study):
     study = own_study / "study"
     (digest,) = digests(plugin_words(rows_of(study, "one_step")[0]))
@@ -66,7 +62,6 @@ def test_ledger_report_and_table_say_whose_proof_it_is(own_study):
         assert digest[:12] in (study / name).read_text(), name
 
 
-@waiting("--plugin")
 def test_no_row_without_a_plugin_speaks_of_one(study_folder):
     """The shipped mechanisms' rows say nothing, but the column is there for all."""
     for row in table(study_folder):
@@ -75,7 +70,6 @@ def test_no_row_without_a_plugin_speaks_of_one(study_folder):
     assert "own proof" not in (study_folder / "table.md").read_text()
 
 
-@waiting("--plugin")
 def test_a_changed_file_has_another_digest_and_no_cell_of_the_old_one(own_study, tmp_path):
     shutil.copytree(own_study, tmp_path / "copy")
     cwd = tmp_path / "copy"
@@ -89,7 +83,6 @@ def test_a_changed_file_has_another_digest_and_no_cell_of_the_old_one(own_study,
     assert "0 looked up" in done.stderr
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_an_unchanged_file_is_looked_up_from_another_folder(own_study, tmp_path):
     """The digest names the contents: where the file lies makes no other cell."""
@@ -101,7 +94,6 @@ def test_an_unchanged_file_is_looked_up_from_another_folder(own_study, tmp_path)
     ).read_bytes()
 
 
-@waiting("--plugin")
 def test_report_and_verify_need_no_plugin(own_study, tmp_path):
     """Both read records: the file may be gone."""
     shutil.copytree(own_study / "study", tmp_path / "study")
@@ -115,7 +107,6 @@ def test_report_and_verify_need_no_plugin(own_study, tmp_path):
     assert "Traceback" not in said
 
 
-@waiting("--plugin")
 def test_a_resume_without_the_file_is_refused_and_leaves_the_study(own_study, tmp_path):
     shutil.copytree(own_study / "study", tmp_path / "study")
     files = {p: p.read_bytes() for p in (tmp_path / "study").rglob("*") if p.is_file()}
@@ -124,7 +115,6 @@ def test_a_resume_without_the_file_is_refused_and_leaves_the_study(own_study, tm
     assert files == {p: p.read_bytes() for p in (tmp_path / "study").rglob("*") if p.is_file()}
 
 
-@waiting("--plugin")
 def test_list_help_and_describe_show_it(own, tmp_path):
     assert "one_step" in dperm("list", "mechanism", "--plugin", own, cwd=tmp_path, code=0).stdout
     keys = ("mechanism=one_step", "loss=quantile")
@@ -135,7 +125,6 @@ def test_list_help_and_describe_show_it(own, tmp_path):
     assert "one_step" in known
 
 
-@waiting("--plugin")
 def test_bad_keys_are_refused_as_those_of_shipped_ones(own, tmp_path):
     base = ("run", "--plugin", own, "mechanism=one_step", *SMALL)
     for word, said in (
@@ -146,7 +135,6 @@ def test_bad_keys_are_refused_as_those_of_shipped_ones(own, tmp_path):
         refused(dperm(*base, word, cwd=tmp_path), r"mechanism\.step_siz", said)
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_it_is_swept_and_compared_like_any_other(own, tmp_path):
     keys = ("mechanism=one_step", "mechanism.step_size=0.01,0.1,1", *SMALL, "out=study")
@@ -155,7 +143,6 @@ def test_it_is_swept_and_compared_like_any_other(own, tmp_path):
     dperm("compare", "study", "study", cwd=tmp_path, code=0)
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_it_is_audited_and_half_the_noise_is_caught(own, tmp_path):
     done = dperm("audit", "--plugin", own, "mechanism=one_step", "--quick", cwd=tmp_path, code=0)
@@ -163,7 +150,6 @@ def test_it_is_audited_and_half_the_noise_is_caught(own, tmp_path):
     assert "caught" in done.stdout
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_the_audit_finds_a_planted_fault(tmp_path):
     text = replaced(OWN, "spec.lipschitz, gap=spec.gradient_gap", "spec.lipschitz / 4")
@@ -171,7 +157,6 @@ def test_the_audit_finds_a_planted_fault(tmp_path):
     dperm("audit", "--plugin", "mine.py", "mechanism=one_step", "--quick", cwd=tmp_path, code=1)
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 @pytest.mark.parametrize("where", [("workers=2",), ("backend=dask", "workers=2")])
 def test_workers_give_the_bytes_of_one_process(where, own_study, tmp_path):
@@ -182,7 +167,6 @@ def test_workers_give_the_bytes_of_one_process(where, own_study, tmp_path):
         assert found == (own_study / "study" / name).read_bytes(), name
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["workers=1", "workers=2"])
 def test_a_killed_run_goes_on_to_the_same_bytes(workers, tmp_path):
@@ -224,7 +208,6 @@ def test_a_killed_run_goes_on_to_the_same_bytes(workers, tmp_path):
         assert found == (tmp_path / "whole/study" / name).read_bytes(), name
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_a_file_that_changes_while_workers_start_mixes_nothing(tmp_path):
     """Workers run what the command read: all rows have the digest of one file."""
@@ -246,7 +229,6 @@ def test_a_file_that_changes_while_workers_start_mixes_nothing(tmp_path):
         assert "changed" in done.stderr
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_an_event_from_outside_says_so_in_every_row(tmp_path):
     """The accountant believes it: rows, ledger and report must not hide that."""

@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 
-from tests.doors._doors import SMALL, digests, plugin_words, public, python, table, waiting
+from tests.doors._doors import SMALL, digests, plugin_words, public, python, table
 from tests.doors._plugins import OWN
 
 BAD = {
@@ -36,7 +36,6 @@ def quiet():
         yield text
 
 
-@waiting("run")
 def test_keys_and_the_command_line_mean_the_same_cells(study_folder, tmp_path, quiet):
     run = public("run")
     keys = {"mechanism": ["noisy_gd", "noisy_sgd"], "epsilon": [3, 10, 30, 100], "seed": [0, 1]}
@@ -54,7 +53,6 @@ def test_keys_and_the_command_line_mean_the_same_cells(study_folder, tmp_path, q
     assert isinstance(by_keys, public("Study"))
 
 
-@waiting("run")
 @pytest.mark.slow
 def test_a_list_of_words_means_the_same_cells(study_folder, tmp_path, quiet):
     public("run")(
@@ -68,7 +66,6 @@ def test_a_list_of_words_means_the_same_cells(study_folder, tmp_path, quiet):
     assert (tmp_path / "words/table.csv").read_bytes() == expected
 
 
-@waiting("run")
 @pytest.mark.slow
 def test_numbers_of_numpy_are_numbers(tmp_path, quiet):
     study = public("run")(
@@ -77,7 +74,6 @@ def test_numbers_of_numpy_are_numbers(tmp_path, quiet):
     assert sorted(study.frame()["epsilon"]) == [1.0, 10.0]
 
 
-@waiting("run")
 @pytest.mark.parametrize("fault", BAD)
 def test_a_bad_key_is_one_clear_error_of_a_public_class(fault, tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -95,7 +91,6 @@ def test_a_bad_key_is_one_clear_error_of_a_public_class(fault, tmp_path, capfd, 
     assert list(tmp_path.iterdir()) == []
 
 
-@waiting("run")
 def test_all_bad_keys_have_one_class(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run, kinds = public("run"), set()
@@ -107,7 +102,6 @@ def test_all_bad_keys_have_one_class(tmp_path, monkeypatch):
     assert len(kinds) == 1, kinds
 
 
-@waiting("run")
 def test_a_plugin_of_a_file_is_a_keyword(own, tmp_path, quiet):
     study = public("run")(
         *SMALL, mechanism="one_step", plugins=[own], epsilon=[1, 10], out=tmp_path / "study"
@@ -117,7 +111,6 @@ def test_a_plugin_of_a_file_is_a_keyword(own, tmp_path, quiet):
         assert digests(plugin_words(row))
 
 
-@waiting("run")
 @pytest.mark.slow
 def test_a_class_of_a_cell_is_a_plugin(tmp_path):
     """A notebook's class has no file: rows say so, and its source is what the digest is of."""
@@ -138,7 +131,6 @@ def test_a_class_of_a_cell_is_a_plugin(tmp_path):
     assert row["status"] == "ok"
 
 
-@waiting("run")
 def test_plugins_of_one_call_are_unknown_to_the_next(own, tmp_path, quiet):
     run = public("run")
     run(*SMALL, mechanism="one_step", plugins=[own], epsilon=1, out=tmp_path / "first")
@@ -148,7 +140,6 @@ def test_plugins_of_one_call_are_unknown_to_the_next(own, tmp_path, quiet):
     assert not (tmp_path / "second").exists()
 
 
-@waiting("run")
 @pytest.mark.slow
 def test_a_changed_file_is_read_again_in_the_same_process(own, tmp_path, quiet):
     run = public("run")
@@ -161,7 +152,6 @@ def test_a_changed_file_is_read_again_in_the_same_process(own, tmp_path, quiet):
     assert first["cell"].iloc[0] != second["cell"].iloc[0]
 
 
-@waiting("load")
 @pytest.mark.parametrize("name", ["absent", "file", "empty"])
 def test_a_folder_without_a_study_is_one_clear_error(name, tmp_path):
     (tmp_path / "file").write_text("x")
@@ -172,7 +162,6 @@ def test_a_folder_without_a_study_is_one_clear_error(name, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@waiting("account")
 def test_the_accountant_adds_up_events():
     """A Gaussian of sigma = 5 sensitivities at delta 1e-6: 0.8341 under replace_one."""
     account, gaussian = public("account"), public("Gaussian")
@@ -183,7 +172,6 @@ def test_the_accountant_adds_up_events():
     assert found.epsilon < twice.epsilon < 2 * found.epsilon
 
 
-@waiting("plans")
 def test_plans_release_nothing_and_say_what_would_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = public("plans")(*SMALL, mechanism="noisy_gd", epsilon=[1, 10])
@@ -193,7 +181,6 @@ def test_plans_release_nothing_and_say_what_would_be(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@waiting("audit")
 @pytest.mark.slow
 def test_an_audit_of_a_plugin_from_python(own, capfd):
     report = public("audit")("--quick", *SMALL[:3], mechanism="one_step", plugins=[own])
@@ -202,7 +189,6 @@ def test_an_audit_of_a_plugin_from_python(own, capfd):
     assert capfd.readouterr().out == ""
 
 
-@waiting("describe")
 def test_describe_gives_an_object(capfd):
     found = public("describe")(*SMALL[:3])
     assert "noisy_gd" in str(found)
@@ -210,7 +196,6 @@ def test_describe_gives_an_object(capfd):
     assert capfd.readouterr().out == ""
 
 
-@waiting("Problem")
 def test_a_problem_of_ones_own_has_a_certified_optimum():
     """The mean of squares on a line: the minimiser is known, and the gap holds."""
     data, problem, squared = public("Data"), public("Problem"), public("Squared")

@@ -12,7 +12,6 @@ from tests.doors._doors import ROOT, dperm, python, refused, table, waiting
 EXAMPLES = ROOT / "examples" / "plugins"
 
 
-@waiting("dperm new")
 def test_new_writes_one_short_file_that_says_what_to_do(tmp_path):
     done = dperm("new", "mechanism", "mine", cwd=tmp_path, code=0)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
@@ -24,27 +23,23 @@ def test_new_writes_one_short_file_that_says_what_to_do(tmp_path):
     assert "dperm check mine.py" in done.stdout + done.stderr
 
 
-@waiting("dperm new")
 def test_new_never_overwrites(tmp_path):
     (tmp_path / "mine.py").write_text("precious")
     refused(dperm("new", "mechanism", "mine", cwd=tmp_path), r"mine\.py")
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 
-@waiting("dperm new")
 @pytest.mark.parametrize("name", ["../up", "a b", "noisy_gd", "class", "1st", "Mine", "a/b", ""])
 def test_new_refuses_a_name_that_cannot_be(name, tmp_path):
     refused(dperm("new", "mechanism", name, cwd=tmp_path), "name|noisy_gd|mine")
     assert list(tmp_path.iterdir()) == []
 
 
-@waiting("dperm new")
 def test_new_of_an_unknown_kind_names_the_known_ones(tmp_path):
     refused(dperm("new", "mechanisms", "mine", cwd=tmp_path), "mechanism")
     refused(dperm("new", cwd=tmp_path), "mechanism")
 
 
-@waiting("dperm new")
 @pytest.mark.slow
 def test_from_an_empty_folder_to_an_audited_mechanism(tmp_path):
     """The four commands of the issue, in their words."""
@@ -63,7 +58,6 @@ def test_from_an_empty_folder_to_an_audited_mechanism(tmp_path):
     assert "mine" in dperm("report", "study", cwd=tmp_path, code=0).stdout
 
 
-@waiting("the recipe")
 @pytest.mark.slow
 def test_the_recipe_of_contributing_passes(tmp_path):
     """The one whole mechanism that the page shows goes through check, run, audit and report."""
@@ -81,14 +75,12 @@ def test_the_recipe_of_contributing_passes(tmp_path):
     dperm("report", "study", cwd=tmp_path, code=0)
 
 
-@waiting("the examples")
 @pytest.mark.parametrize("base", [r"\(Mechanism\)", "Loss|Glm", "ConvexSet|OfRadius", "DataSet"])
 def test_there_is_an_example_of_each_kind(base):
     texts = [path.read_text() for path in EXAMPLES.glob("*.py")]
     assert [text for text in texts if re.search(r"class \w+\(.*" + base.strip("\\()"), text)]
 
 
-@waiting("the examples")
 @pytest.mark.slow
 def test_each_example_passes_its_check(tmp_path):
     files = sorted(EXAMPLES.glob("*.py"))

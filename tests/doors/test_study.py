@@ -9,12 +9,11 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.doors._doors import SMALL, column, public, table, waiting
+from tests.doors._doors import SMALL, column, public, table
 
 RISK = ("excess_risk", "excess_risk_median")
 
 
-@waiting("Study")
 def test_the_frame_has_one_row_a_cell(study, study_folder):
     frame = study.frame()
     rows = table(study_folder)
@@ -25,7 +24,6 @@ def test_the_frame_has_one_row_a_cell(study, study_folder):
     assert list(frame[column(frame, *RISK)]) == pytest.approx(risks)
 
 
-@waiting("Study")
 def test_trials_have_one_row_a_trial(study):
     frame, trials = study.frame(), study.trials()
     assert len(trials) == 2 * len(frame)
@@ -34,7 +32,6 @@ def test_trials_have_one_row_a_trial(study):
     assert dict(medians) == pytest.approx(dict(found))
 
 
-@waiting("Study")
 def test_names_of_columns_are_tidy_and_explained(study):
     from tests.doors._doors import ROOT
 
@@ -45,7 +42,6 @@ def test_names_of_columns_are_tidy_and_explained(study):
         assert f"`{name}`" in pages, name
 
 
-@waiting("Study")
 def test_a_frame_is_the_callers_own(study):
     study.frame().drop(study.frame().index, inplace=True)
     first = study.frame()
@@ -53,7 +49,6 @@ def test_a_frame_is_the_callers_own(study):
     assert (study.frame()["epsilon"] > 0).all()
 
 
-@waiting("Study.rank")
 def test_the_mean_rank_is_that_of_the_risks(study):
     """Two mechanisms: their mean ranks are 1 + the share of problems at which the other is ahead.
 
@@ -87,7 +82,6 @@ def ranked(tmp_path_factory):
     )
 
 
-@waiting("Study.rank")
 def test_who_refuses_is_last_and_counted(ranked):
     ranks = ranked.rank()
     assert names_of(ranks)[-1] == "output_perturbation"
@@ -98,7 +92,6 @@ def test_who_refuses_is_last_and_counted(ranked):
     assert float(ranks[mean].iloc[-1]) == pytest.approx(3.0)
 
 
-@waiting("Study.slopes")
 def test_slopes_are_those_of_the_medians(study):
     """A least-squares line through log medians against log epsilon, of one curve."""
     frame = study.frame()
@@ -120,13 +113,11 @@ def test_slopes_are_those_of_the_medians(study):
     assert found & fits, (found, fits)
 
 
-@waiting("Study.ledger")
 def test_the_ledger_is_that_of_the_folder(study, study_folder):
     stored = json.loads((study_folder / "ledger.json").read_text())
     assert json.loads(json.dumps(dict(study.ledger))) == stored
 
 
-@waiting("Study.compare")
 def test_a_study_equals_itself_and_differs_from_another(study, other_order, capfd):
     same, different = study.compare(study), study.compare(other_order)
     assert "noisy_gd" in str(different)
@@ -134,7 +125,6 @@ def test_a_study_equals_itself_and_differs_from_another(study, other_order, capf
     assert capfd.readouterr().out == ""
 
 
-@waiting("Study")
 def test_the_repr_is_short_and_says_what_is_inside(study):
     text = repr(study)
     assert len(text) < 600
@@ -159,7 +149,6 @@ class _Tags(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
-@waiting("Study")
 def test_the_html_is_well_formed_and_runs_nothing(study_folder, tmp_path):
     """A name of a folder is text: it must not become a tag."""
     folder = tmp_path / "<img src=x onerror=alert(1)>"
@@ -175,7 +164,6 @@ def test_the_html_is_well_formed_and_runs_nothing(study_folder, tmp_path):
     assert not [1 for tag, attrs in tags.seen if tag == "img" and attrs.get("src") == "x"]
 
 
-@waiting("Study")
 def test_loading_writes_nothing(study_folder):
     before = {path: path.stat().st_mtime_ns for path in study_folder.rglob("*")}
     study = public("load")(study_folder)
@@ -183,7 +171,6 @@ def test_loading_writes_nothing(study_folder):
     assert before == {path: path.stat().st_mtime_ns for path in study_folder.rglob("*")}
 
 
-@waiting("Study")
 @pytest.mark.parametrize(
     ("call", "keys", "said"),
     [

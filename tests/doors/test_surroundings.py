@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.doors._doors import ROOT, SMALL, public, python, waiting
+from tests.doors._doors import ROOT, SMALL, public, python
 
 HEAVY = (
     "numpy",
@@ -108,7 +108,6 @@ def watched(tmp_path_factory):
     return before, after, printed, done.stderr
 
 
-@waiting("public names")
 def test_the_names_are_there_and_nothing_heavy_is_loaded(tmp_path):
     """The import takes little because it loads little: a count of modules, no clock."""
     script = (
@@ -121,7 +120,6 @@ def test_the_names_are_there_and_nothing_heavy_is_loaded(tmp_path):
     assert int(out.split()[-1]) < 100
 
 
-@waiting("public names")
 def test_an_unknown_name_is_an_attribute_error_and_star_works(tmp_path):
     script = (
         "import dperm_cli\nfrom dperm_cli import *\nassert callable(run)\n"
@@ -132,12 +130,10 @@ def test_an_unknown_name_is_an_attribute_error_and_star_works(tmp_path):
     assert "no_such_name" in python(script, cwd=tmp_path).stdout
 
 
-@waiting("types")
 def test_the_package_says_that_it_is_typed():
     assert (ROOT / "dperm_cli" / "py.typed").is_file()
 
 
-@waiting("public names")
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_documented_with_an_example(name):
     thing = public(name)
@@ -145,13 +141,11 @@ def test_each_name_is_documented_with_an_example(name):
     assert ">>>" in thing.__doc__ or ">>>" in (thing.__init__.__doc__ or ""), name
 
 
-@waiting("types")
 @pytest.mark.parametrize("name", ["run", "load", "plans", "account", "audit", "describe"])
 def test_each_call_says_what_it_gives(name):
     assert "return" in public(name).__annotations__, name
 
 
-@waiting("run")
 @pytest.mark.parametrize(
     "what",
     [
@@ -180,19 +174,16 @@ def test_a_run_in_a_notebook_leaves_it_alone(what, watched):
     assert after[what] == before[what]
 
 
-@waiting("run")
 def test_nothing_is_printed_on_stdout(watched):
     assert watched[2] == ""
 
 
-@waiting("run")
 def test_progress_in_a_pipe_has_no_control_characters(watched):
     assert "\x1b" not in watched[3]
     assert "\r" not in watched[3]
     assert "Traceback" not in watched[3]
 
 
-@waiting("run")
 @pytest.mark.slow
 def test_a_run_in_a_thread_gives_the_same_numbers(tmp_path, capfd):
     """Handlers of signals can be set in the main thread alone: a run must not need them."""

@@ -20,7 +20,6 @@ from tests.doors._doors import (
     mostly_slow,
     python,
     refused,
-    waiting,
 )
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]")
@@ -65,14 +64,12 @@ def described(tmp_path_factory):
     return dperm("describe", *PROBLEM, cwd=tmp_path_factory.mktemp("describe"), code=0).stdout
 
 
-@waiting("describe in groups")
 def test_describe_has_at_most_forty_lines(described):
     lines = described.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 120
 
 
-@waiting("describe in groups")
 def test_describe_says_what_fits_what_needs_a_change_and_what_is_impossible(described):
     text = described.lower()
     fits = re.search(r"^.*\bfits?\b.*$", text, re.MULTILINE)
@@ -96,7 +93,6 @@ def test_describe_names_each_mechanism(described, tmp_path):
     assert [name for name in names if name not in described] in ([], ["non_private"])
 
 
-@waiting("columns=")
 def test_the_table_has_few_columns_and_all_of_them_on_request(study_folder, tmp_path):
     shutil.copytree(study_folder, tmp_path / "study")
     report = ("report", "study", "html=false")
@@ -108,7 +104,6 @@ def test_the_table_has_few_columns_and_all_of_them_on_request(study_folder, tmp_
     refused(dperm(*report, "columns=mechanisms", cwd=tmp_path), "mechanism")
 
 
-@waiting("tables on a terminal")
 def test_a_table_on_a_terminal_fits_it(study_folder, tmp_path):
     shutil.copytree(study_folder, tmp_path / "study")
     shown = ESCAPES.sub("", on_a_terminal("report", "study", "html=false", cwd=tmp_path))
@@ -133,7 +128,6 @@ def test_a_pipe_gets_plain_text_without_rich(study_folder, tmp_path):
     assert "noisy_gd" in done.stdout
 
 
-@waiting("progress on a terminal")
 @pytest.mark.slow
 def test_long_work_shows_rate_and_time_left_on_a_terminal(tmp_path):
     keys = ("mechanism=noisy_gd", *SMALL[:3], "trials=500", "seed=range(0,10)", "out=study")
@@ -151,7 +145,6 @@ def test_a_dumb_terminal_gets_no_escapes(quiet, study_folder, tmp_path):
     assert "\x1b" not in on_a_terminal("report", "study", "html=false", cwd=tmp_path, **quiet)
 
 
-@waiting("completion of other shells")
 @pytest.mark.parametrize(
     ("shell", "words"), [("zsh", ("compdef", "dperm")), ("fish", ("complete", "-c dperm"))]
 )
@@ -164,7 +157,6 @@ def test_zsh_and_fish_get_a_script(shell, words, tmp_path):
         subprocess.run([shell, "-n", "script"], cwd=tmp_path, check=True, timeout=20)
 
 
-@waiting("completion of other shells")
 def test_an_unknown_shell_names_the_known_ones(tmp_path):
     refused(dperm("completion", "csh", cwd=tmp_path), "bash", "zsh", "fish")
 
@@ -213,7 +205,6 @@ def test_bash_completes_studies(verb, tmp_path):
     assert [word.rstrip("/") for word in words] == ["outputs/mine"]
 
 
-@waiting("completion of paths")
 @pytest.mark.parametrize("verb", mostly_slow(["report", "status", "verify", "compare"], "compare"))
 def test_bash_completes_a_path_anywhere(verb, tmp_path):
     (tmp_path / "elsewhere" / "big").mkdir(parents=True)
@@ -221,7 +212,6 @@ def test_bash_completes_a_path_anywhere(verb, tmp_path):
     assert [word.rstrip("/") for word in words] == [f"{tmp_path}/elsewhere/big"]
 
 
-@waiting("completion of paths")
 def test_the_second_study_of_compare_is_completed_as_the_first(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -229,7 +219,6 @@ def test_the_second_study_of_compare_is_completed_as_the_first(tmp_path):
     assert [word.rstrip("/") for word in words] == ["two"]
 
 
-@waiting("completion of plug-ins")
 def test_bash_completes_a_plugin(own, tmp_path):
     words = completed("dperm run --plugin own.py mechanism=one_", tmp_path)
     assert any("one_step" in word for word in words)

@@ -13,7 +13,6 @@ from tests.doors._doors import (
     public,
     refused,
     table,
-    waiting,
 )
 
 BASE = ("dataset=diabetes", "loss=squared", "constraint.radius=1", "trials=2", "epsilon=3,30")
@@ -44,8 +43,8 @@ def write_yaml(folder, group, name, text):
 @pytest.mark.parametrize(
     "group",
     [
-        pytest.param("mechanism", marks=waiting("partial files")),
-        pytest.param("dataset", marks=[waiting("partial files"), pytest.mark.slow]),
+        "mechanism",
+        pytest.param("dataset", marks=pytest.mark.slow),
         pytest.param("constraint", marks=pytest.mark.slow),  # these two have each key in the file
         pytest.param("privacy", marks=pytest.mark.slow),
     ],
@@ -69,7 +68,6 @@ def test_a_setting_in_a_file_is_the_same_cell_as_on_the_command_line(group, tmp_
         assert [row[key] for row in one] == [row[key] for row in two], key
 
 
-@waiting("partial files")
 @pytest.mark.slow
 def test_the_order_of_file_and_words_does_not_count(tmp_path):
     """A word on the command line wins over the file, whichever key the file leaves out."""
@@ -81,7 +79,6 @@ def test_the_order_of_file_and_words_does_not_count(tmp_path):
     assert "1 looked up" in done.stderr
 
 
-@waiting("names of a user")
 @pytest.mark.slow
 def test_the_users_names_stay_in_table_and_figure(tmp_path):
     load = public("load")
@@ -103,7 +100,6 @@ def test_the_users_names_stay_in_table_and_figure(tmp_path):
     assert looks["quick_gd"] != looks["slow_gd"]
 
 
-@waiting("keys of one thing")
 def test_list_shows_the_keys_of_one_thing(tmp_path):
     shown = dperm("list", "dataset", "csv", cwd=tmp_path, code=0).stdout
     for key in ("dataset.path", "dataset.target", "dataset.labels", "dataset.target_bounds"):
@@ -114,12 +110,10 @@ def test_list_shows_the_keys_of_one_thing(tmp_path):
     assert "integer >= 1" in steps
 
 
-@waiting("keys of one thing")
 def test_list_of_an_unknown_thing_names_the_nearest(tmp_path):
     refused(dperm("list", "dataset", "csb", cwd=tmp_path), "csb", "csv")
 
 
-@waiting("keys of one thing")
 def test_help_shows_the_keys_of_what_was_chosen(tmp_path):
     words = ("dataset=csv", "mechanism=newton", "--help")
     page = dperm("run", *words, cwd=tmp_path, code=0).stdout
@@ -129,7 +123,6 @@ def test_help_shows_the_keys_of_what_was_chosen(tmp_path):
     assert "with dataset=breast_cancer" not in page
 
 
-@waiting("errors that say what to type")
 @pytest.mark.parametrize(
     ("words", "typed"),
     [
@@ -149,7 +142,6 @@ def test_an_option_says_what_to_type_instead(words, tmp_path):
     refused(dperm("run", *SMALL, *words, cwd=tmp_path), "epsilon=1")
 
 
-@waiting("errors that say what to type")
 def test_an_option_with_a_dash_inside_says_the_key(tmp_path):
     """No more is guessed than the key that is nearest."""
     refused(dperm("run", "--constraint-radius", "2", cwd=tmp_path), r"constraint\.radius=2")
@@ -168,7 +160,6 @@ def test_a_file_without_a_name_is_refused_in_one_line(tmp_path):
     refused(done, "quick_gd", "name")
 
 
-@waiting("--plugin")
 @pytest.mark.slow
 def test_a_file_may_set_the_keys_of_a_plugin(own, tmp_path):
     """The YAML has data for it; the code still comes from the command line alone."""
