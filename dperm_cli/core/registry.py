@@ -13,7 +13,8 @@ import os
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from dperm_cli.core import checks, plugin_sources
+from dperm_cli.core import plugin_sources
+from dperm_cli.core.errors import InputError
 
 ROOMS = {
     "dataset": "datasets",
@@ -93,7 +94,11 @@ def load(room: str, name: str) -> type[Any]:
     if module is not None:
         return getattr(importlib.import_module(module), class_name(name))
     found = plugin_sources.find(room, name) if isinstance(name, str) else None
-    return load(room, checks.choice(room, name, names(room))) if found is None else found
+    if found is None:
+        known = names(room)
+        allowed = f"must be one of {', '.join(known)}; {plugin_sources.HINT}"
+        raise InputError(room, name, allowed, known)
+    return found
 
 
 def find_class(room: str, word: str) -> type[Any]:

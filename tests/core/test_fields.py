@@ -239,6 +239,7 @@ def test_a_comment_of_a_users_own_file_comes_first(tmp_path):
     own = "# mine\nname: noisy_gd\nsteps: 3 # of mine\nmomentum: 0.5\n"
     (tmp_path / "mechanism" / "mine.yaml").write_text(own)
     choice = catalogue.choices("mechanism", str(tmp_path))["mine"]
-    steps, momentum = catalogue.settings("mechanism", choice)
+    found = {setting.key: setting for setting in catalogue.settings("mechanism", choice)}
+    steps, momentum = found["steps"], found["momentum"]
     assert (steps.line, steps.meaning, steps.words) == ("steps: 3", "of mine", ("auto",))
     assert momentum.meaning.startswith("auto | number >= 0 and < 1: ")
