@@ -207,7 +207,7 @@ def test_a_record_that_moves_others_is_found(monkeypatch):
 def test_a_row_rule_that_lets_long_rows_pass_is_found(monkeypatch):
     from dperm_cli.datasets.shared import row_pipeline
 
-    monkeypatch.setattr(row_pipeline.row_rules, "bound_rows", lambda x, *_: x)
+    monkeypatch.setattr(row_pipeline.row_rules, "bound_rows", lambda x, *_, **__: x)
     report = report_on("noisy_gd", ("huge row",), loss="hinge")
     assert said(report, "above the bound")
     assert said(report, "moved by")
