@@ -79,6 +79,15 @@ def test_every_mechanism_answers_or_says_why(account):
     assert all(row["reason"] for row in rows if row["status"] == "unsupported")
 
 
+def test_noise_that_no_channel_has_is_unsupported(account, dperm):
+    (row,) = account("mechanism=local_sgd", "noise_scale=0.1", "p=5")
+    assert row["status"] == "unsupported"
+    assert "noise scale of 0.1: answers of the" in row["reason"]
+    # the curve of the figure goes below the least scale
+    done = dperm("account", "mechanism=local_sgd", "epsilon=0.1,10", "p=5")
+    assert done.code == 0, done.err
+
+
 def test_unsupported_is_printed_and_is_no_error(dperm):
     done = dperm("account", "privacy=pure", "figure=false")
     assert done.code == 0

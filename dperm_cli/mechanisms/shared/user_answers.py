@@ -98,6 +98,10 @@ class LocalDescent(Mechanism):
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Channel]:
         """The channel whose answers have this norm."""
         bound = bound_gradient(self.channel, spec, self.row_norm)
+        least = bound * channels.least_multiplier(self.channel, spec.p)
+        if not scale > least:
+            raise Unsupported(f"a noise scale of {scale:g}: answers of the {self.channel} channel "
+                              f"are always longer than {least:g}")  # fmt: skip
         found = channels.by_multiplier(self.channel, spec.p, scale / bound)
         return (Channel(found.epsilon, self.answers, self.channel, spec.p),)
 

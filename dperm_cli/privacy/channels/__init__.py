@@ -37,13 +37,17 @@ def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
     Rounded to the private side: the multiplier of what is returned is never below. The least
     multiplier of an l_2 channel is above 1 in more than one dimension.
     """
-    cls = _class(shape, dim)
-    least = cls.least_multiplier(dim)
+    cls, least = _class(shape, dim), least_multiplier(shape, dim)
     multiplier = checks.number("multiplier", multiplier, low=least, low_open=True)
     found = sign_bit.find_gain(
         lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim)
     )
     return cls(dim, found)
+
+
+def least_multiplier(shape: str, dim: int) -> float:
+    """The multiplier of a channel that hides nothing: every other one has a larger one."""
+    return _class(shape, dim).least_multiplier(dim)
 
 
 def by_information(shape: str, dim: int, information: float) -> Channel:
