@@ -18,7 +18,7 @@ PAPERS := bst14 kj16 jt13 djw12
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the default suite'
-	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (in minutes, by CI as well)'
+	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (every night)'
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make test-full  every test there is (hours)'
 	@echo 'make faults     all that dperm has to outlive: kills, odd folders, other processors, Pythons and'
