@@ -14,6 +14,7 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.claims.experiment_tables import read_about
 from dperm_cli.results.records import given_names, study_frame
+from dperm_cli.results.records.aggregate import split_words
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
@@ -200,7 +201,7 @@ class Study:
         from dperm_cli.results.charts.study_figure import plot_study
         from dperm_cli.results.charts.study_view import StudyView
 
-        words = (show,) if isinstance(show, str) else show and tuple(show)
+        words = (show,) if isinstance(show, str) else tuple(split_words("show", show))
         view = StudyView(x, y, hue, facet, aggregate, theme, words or None)
         return plot_study(self._rows, view)
 

@@ -52,6 +52,15 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
             raise _refuse(key, path, name)
 
 
+def find_own_file(module: ModuleType) -> str | None:
+    """The file of a module that is neither this package's nor a library's."""
+    path = vars(module).get("__file__")
+    if not isinstance(path, str) or _is_installed(path) or not os.path.isfile(path):
+        return None
+    top = module.__name__.partition(".")[0]
+    return None if top == _OWN or top in sys.stdlib_module_names else path
+
+
 def hash_package(module: ModuleType) -> tuple[str, str]:
     """The folder or file of a topmost module, and SHA-256 of all source files in it."""
     origin = vars(module).get("__file__")

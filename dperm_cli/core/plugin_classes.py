@@ -2,26 +2,30 @@
 
 The digest of a class with a file is that of the file, as for ``--plugin FILE.py``. A cell has no
 file: the digest is that of the source of the class, and of what it uses of its cells (functions,
-classes and plain values). Other processes cannot read a cell.
+classes and values) and of files that are no library. Other processes cannot read a cell.
 """
 
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
 import os
+import pickle
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from dperm_cli.core import plugin_files, plugin_sources
+from dperm_cli.core import imported_files, plugin_files, plugin_sources
 from dperm_cli.core.digests import hash_file, hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.plugin_sources import PluginSource
 
-_PLAIN = (int, float, str, bytes, bool, complex, tuple, frozenset, type(None))
+_PLAIN = (int, float, str, bytes, bool, complex, type(None))
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
 def add_class(cls: type, for_workers: bool = False) -> PluginSource:
@@ -79,14 +83,15 @@ def _list_sources(cls: type) -> list[str]:
             continue
         if isinstance(made, type | FunctionType):
             if made.__module__ != cls.__module__:
+                found[name] = _describe_module(sys.modules.get(made.__module__))
                 continue
             found[name] = _read_source(made)
-            names = {word for code in _list_codes(made) for word in code.co_names}
+            names = _list_names(found[name])
             waiting += [(name, known[name]) for name in sorted(names) if name in known]
             if isinstance(made, type):
                 waiting += [(base.__name__, base) for base in made.__bases__]
-        elif isinstance(made, _PLAIN):
-            found[name] = repr(made)
+        else:
+            found[name] = _describe_value(name, made)
     return [f"{name} = {found[name]}" for name in sorted(found)]
 
 
@@ -114,6 +119,45 @@ def _read_source(made: Any) -> str:
                 return "\n".join(text.splitlines()[first - 1 : last])
     allowed = "has no source that can be read: define it in a notebook's cell or in a file"
     raise InputError("plugins", made.__name__, allowed)
+
+
+def _list_names(source: str) -> set[str]:
+    """The names that the source of a class or function looks up outside of it."""
+    waiting, found = [compile(textwrap.dedent(source), "<source>", "exec")], set[str]()
+    while waiting:
+        code = waiting.pop()
+        loads = (one for one in dis.get_instructions(code) if one.opname in _LOADS)
+        found.update(str(one.argval) for one in loads)
+        waiting += [const for const in code.co_consts if isinstance(const, CodeType)]
+    return found
+
+
+def _describe_value(name: str, made: Any) -> str:
+    """A value that a class uses, so that another one gives other text."""
+    if isinstance(made, _PLAIN):
+        return repr(made)
+    if isinstance(made, ModuleType):
+        return _describe_module(made)
+    if type(made) in (list, tuple):
+        return f"{type(made).__name__}({[_describe_value(name, one) for one in made]})"
+    if type(made) in (set, frozenset):
+        return f"set({sorted(_describe_value(name, one) for one in made)})"
+    if type(made) is dict:
+        return f"dict({[(repr(key), _describe_value(name, one)) for key, one in made.items()]})"
+    try:
+        return hash_sha256(pickle.dumps(made, protocol=4))
+    except Exception:  # whatever the object's own methods raise
+        text = repr(made)
+    if " at 0x" in text:
+        allowed = f"is a {type(made).__name__}, which no digest covers: make it a function, a "
+        raise InputError("plugins", name, f"{allowed}number, a text, a list, a map or an array")
+    return text
+
+
+def _describe_module(module: ModuleType | None) -> str:
+    """Code from a module: its name, and the digest of its file if that is no library's."""
+    path = None if module is None else imported_files.find_own_file(module)
+    return "" if module is None else module.__name__ + (hash_file(Path(path)) if path else "")
 
 
 def _find_lines(text: str, name: str) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from typing import Any
 from dperm_cli.core import environment, imported_files
 from dperm_cli.core.errors import InputError, describe_error, make_printable
 from dperm_cli.core.fields import fields_of
+from dperm_cli.core.patched_code import refuse_patches
 
 KEY = "--plugin"
 # What plug-ins may be: the kind by the name of its entry points.
@@ -74,7 +75,7 @@ def run_file(path: str, content: bytes, digest: str) -> ModuleType:
     before = set(sys.modules)
     sys.modules[name] = module  # dataclasses and pickles look it up there
     try:
-        with blame_plugin(path), quiet_stdout():
+        with refuse_patches(KEY, path), blame_plugin(path), quiet_stdout():
             code = compile(content, path, "exec", dont_inherit=True)
             imported_files.refuse_neighbours(KEY, path, content)
             _execute(code, vars(module))
@@ -117,7 +118,7 @@ def import_package(folder: str, name: str, label: str) -> ModuleType:
         if not folder and importlib.util.find_spec(name) is None:
             raise InputError(KEY, label, "is neither a file ending in .py nor a package: no such "
                              "file, and nothing of this name can be imported")  # fmt: skip
-        with blame_plugin(label), quiet_stdout():
+        with refuse_patches(KEY, label), blame_plugin(label), quiet_stdout():
             return importlib.import_module(name)
     finally:
         sys.dont_write_bytecode = before

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from dperm_cli.core import imported_files
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import DpermError, InputError
+from dperm_cli.core.patched_code import refuse_patches
 from dperm_cli.core.plugin_files import (
     ENTRY_POINTS,
     KEY,
@@ -443,7 +444,8 @@ def _add_points(points: list[Any]) -> PluginSource:
             raise InputError("package", package, words)
         kind = ENTRY_POINTS[point.group]
         with _blame("package"), blame_plugin(package), quiet_stdout():
-            made = point.load()
+            with refuse_patches(KEY, package):
+                made = point.load()
             if find_kind(made) != kind:
                 raise InputError(KEY, package, f"the entry point {point.name} names no {kind}")
             lacks = find_abstract(made)

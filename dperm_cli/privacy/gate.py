@@ -91,6 +91,7 @@ class Gate:
         self._numbers: Iterator[int] = count()
         self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
         self._unused = None if plan is None else list(plan[0])
+        self._planned = len(self._unused or ())
         self.relation = "replace_one" if plan is None else plan[1]
 
     @classmethod
@@ -170,6 +171,11 @@ class Gate:
     def next_number(self) -> int:
         """The number of a new stream, in the order of asking."""
         return next(self._numbers)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the plan has events, and none of them was asked for."""
+        return bool(self._unused) and len(self._unused or ()) == self._planned
 
     def _spend(self, event: Event) -> Event:
         """With a plan: take off the event that pays for this one, or raise PrivacyError."""

@@ -175,3 +175,49 @@ def test_a_class_of_an_imported_file(tmp_path, monkeypatch, run_small):
     (release,) = json.loads((found.folder / "ledger.json").read_text())["releases"]
     assert "one_step" in json.dumps(release)
     monkeypatch.delitem(sys.modules, "lab_of_mine")
+
+
+MORE = SOURCE.replace(
+    "    step_size: Positive = 0.1", "    share = SHARE\n    step_size: Positive = 0.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new"),
+    [
+        (SOURCE.replace("SHARE *", "SHARE[0] *"), "SHARE = 1.0", "SHARE = [{}]"),
+        (SOURCE.replace("SHARE *", 'SHARE["a"] *'), "SHARE = 1.0", 'SHARE = {{"a": {}}}'),
+        (SOURCE, "SHARE = 1.0", "SHARE = np.array([{}])"),
+        (MORE.replace("SHARE *", "1.0 *"), "SHARE = 1.0", "SHARE = {}"),
+        (
+            SOURCE,
+            "def move(start, total, step_size",
+            "K = {}\n\n\ndef move(start, total, step_size, k=K",
+        ),
+    ],
+    ids=["list", "map", "array", "class body", "default"],
+)
+def test_another_value_that_a_cell_uses_is_another_digest(make_cell, source, old, new):
+    """A kept record would else be taken for the release of the changed cell."""
+    digests = [
+        find_digest(make_cell(source.replace(old, new.format(value))).OneStep)
+        for value in ("0.5", "0.500000000001", "0.5")
+    ]
+    assert digests[0] != digests[1]
+    assert digests[0] == digests[2]
+
+
+def test_a_module_beside_a_notebook_is_in_the_digest(make_cell, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    source = SOURCE.replace("SHARE = 1.0", "import beside_it").replace("SHARE *", "beside_it.A *")
+    found = []
+    for text in ("A = 1.0", "A = 2.0"):
+        (tmp_path / "beside_it.py").write_text(text)
+        found.append(find_digest(make_cell(source).OneStep))
+    assert found[0] != found[1]
+
+
+def test_a_value_that_no_digest_covers_is_refused(make_cell):
+    source = SOURCE.replace("SHARE = 1.0", "import threading\nSHARE = threading.Lock()")
+    with pytest.raises(dperm_cli.InputError, match="SHARE"):
+        find_digest(make_cell(source.replace("SHARE *", "id(SHARE) *")).OneStep)

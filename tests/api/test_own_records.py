@@ -132,3 +132,11 @@ def test_the_command_line_has_no_such_records(tmp_path, capfd):
     assert cli.main(["run", "dataset=arrays", f"out={tmp_path}/x"]) == 2
     assert "dperm_cli.run(X=..., y=...)" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["X", "y"])
+def test_masked_values_are_refused_and_not_read_as_values(key):
+    values = {"X": np.ones((4, 2)), "y": np.array([1.0, -1, 1, -1])}
+    values[key] = np.ma.masked_equal(values[key], 1.0)
+    with pytest.raises(dperm_cli.InputError, match=f"^{key}=.*masked"):
+        dperm_cli.load_data(**values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 
 import pytest
@@ -122,3 +123,13 @@ def test_a_damaged_folder_is_an_error_of_storage(run_small, tmp_path):
     (tmp_path / "study" / "records").write_text("no folder")
     with pytest.raises(dperm_cli.StorageError):
         run_small(*SMALL[:3], mechanism="noisy_gd")
+
+
+@pytest.mark.parametrize("given", [3, math.nan, True])
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [("table", "columns"), ("table", "aggregate"), ("plot", "aggregate"), ("plot", "show")],
+)
+def test_what_are_no_words_is_refused(study, call, key, given):
+    with pytest.raises(dperm_cli.InputError, match=f"^{key}=.*must be words"):
+        getattr(study, call)(**{key: given})

@@ -173,7 +173,7 @@ def _read_series(series: Any) -> np.ndarray:
 
 def _read_matrix(X: Any) -> tuple[list[str], list[np.ndarray]]:
     try:
-        found: Any = np.asarray(X)
+        found: Any = _read_array("X", X)
     except (ValueError, TypeError):
         found = np.empty(0)
     if found.ndim != 2 or found.dtype.kind not in "biuf" or 0 in found.shape:
@@ -181,9 +181,17 @@ def _read_matrix(X: Any) -> tuple[list[str], list[np.ndarray]]:
     return [f"x{i + 1}" for i in range(found.shape[1])], list(found.T)
 
 
+def _read_array(key: str, value: Any) -> np.ndarray:
+    if np.ma.is_masked(value):
+        raise InputError(
+            key, f"<{type(value).__name__}>", "has masked values: leave these rows out"
+        )
+    return np.asarray(value)
+
+
 def _read_target(y: Any) -> tuple[str, np.ndarray]:
     named = type(y).__module__.partition(".")[0] == "pandas" and y.ndim == 1
-    values = _read_series(y) if named else np.asarray(y)
+    values = _read_series(y) if named else _read_array("y", y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

@@ -53,6 +53,23 @@ def find_repetitions(rows: Iterable[Row]) -> list[str]:
     return [key for key, found in values.items() if len(found) > 1]
 
 
+def split_words(key: str, given: Any) -> list[Any]:
+    """The words of a text with commas between them, or of a list; none for None.
+
+    Args:
+        key: What the user gave them as.
+        given: A text, several words, or None.
+
+    Raises:
+        InputError: It is something else.
+    """
+    if isinstance(given, str):
+        return given.split(",")
+    if given is not None and not isinstance(given, Iterable):
+        raise InputError(key, given, "must be words, or a list of them")
+    return list(given or ())
+
+
 def choose_repetitions(
     asked: str | Sequence[str] | None, rows: Sequence[Row], taken: Iterable[str] = ()
 ) -> list[str]:
@@ -70,7 +87,7 @@ def choose_repetitions(
     found = [key for key in find_repetitions(rows) if key not in set(taken)]
     if asked is None:
         return found
-    words = asked.split(",") if isinstance(asked, str) else list(asked)
+    words = split_words("aggregate", asked)
     known = list(dict.fromkeys([*_ALWAYS, *find_repetitions(rows), NONE]))
     for word in words:
         if word not in known:

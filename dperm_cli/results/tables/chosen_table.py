@@ -13,7 +13,7 @@ from typing import Any
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.study_view import find_value, list_keys
-from dperm_cli.results.records.aggregate import aggregate_rows, choose_repetitions
+from dperm_cli.results.records.aggregate import aggregate_rows, choose_repetitions, split_words
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
@@ -127,7 +127,7 @@ def read_request(columns: Any = None, rows: Any = None, aggregate: Any = None) -
     Raises:
         InputError: Something is not of this form.
     """
-    names = columns.split(",") if isinstance(columns, str) else columns
+    names = split_words("columns", columns)
     chosen = tuple(str(name).strip() for name in names or () if str(name).strip()) or None
     if chosen and ALL in chosen and len(chosen) > 1:
         raise InputError("columns", ",".join(chosen), f"{ALL} stands alone")

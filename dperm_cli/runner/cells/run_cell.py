@@ -40,6 +40,7 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
+from dperm_cli.runner.cells.outside_release import check_drawn, hide_words
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
@@ -170,7 +171,7 @@ def _run(
         common |= {"delta": budget.delta}
         _ = prepared.spec  # raises Unsupported before anything slow is computed
         prepared = make_feature_rows(prepared)
-        return _release(prepared, budget, kind, common, optimum_of(prepared.target))
+        return _release(prepared, budget, kind, common, optimum_of(prepared.target), debug)
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
@@ -212,14 +213,22 @@ def budget_of(prepared: Prepared, kind: str) -> Budget:
 
 
 def _release(
-    prepared: Prepared, budget: Budget, kind: str, common: dict[str, Any], optimum: Optimum
+    prepared: Prepared,
+    budget: Budget,
+    kind: str,
+    common: dict[str, Any],
+    optimum: Optimum,
+    debug: bool,
 ) -> list[dict[str, Any]]:
     cell, problem = prepared.cell, prepared.problem
     spec: Any = prepared.spec
     start = time.perf_counter()
     plan, grid = plan_of(prepared, budget)
     guarantee = check(plan, budget, kind, cell.mechanism.is_unprotected)
-    released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
+    view, plan_of_release, gate = open_release(prepared, plan, budget, grid)
+    with hide_words() if prepared.plugins and not debug else contextlib.nullcontext():
+        released = cell.mechanism.release(view, plan_of_release, gate)
+    check_drawn(cell.mechanism, gate)
     if cell.noise == "secure":
         common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials

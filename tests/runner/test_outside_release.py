@@ -1,0 +1,56 @@
+"""A release of a plug-in that stops, or draws no noise, tells nothing of the records."""
+
+from __future__ import annotations
+
+import pytest
+
+import dperm_cli
+
+TEXT = """
+from dataclasses import dataclass
+import numpy as np
+from dperm_cli import Gaussian, Mechanism, Release, Unsupported
+
+@dataclass(frozen=True)
+class Mine(Mechanism):
+    def events(self, spec, scale, budget):
+        return (Gaussian(scale, spec.lipschitz, gap=spec.gradient_gap),)
+
+    def release(self, view, plan, gate):
+        start = np.tile(view.spec.constraint.centre(), (gate.trials, 1))
+        total = view.gradient_sum(start)
+        LINE
+        return Release(view.spec.constraint.project(start - 0.1 * total))
+"""
+KEYS = {"mechanism": "mine", "dataset": "breast_cancer", "trials": 2, "progress": False}
+
+
+@pytest.fixture
+def reason(tmp_path):
+    def find(line):
+        (tmp_path / "mine.py").write_text(TEXT.replace("LINE", line))
+        study = dperm_cli.run(plugins=[tmp_path / "mine.py"], out=tmp_path / "study", **KEYS)
+        (row,) = study.frame().to_dict("records")
+        return row["status"], row["reason"]
+
+    return find
+
+
+@pytest.mark.parametrize("error", ["ValueError", "KeyError", "SystemExit", "Unsupported"])
+def test_the_message_of_an_error_in_a_release_is_not_kept(reason, error):
+    status, words = reason(f'raise {error}(f"a value {{total[0, 0]:.1f}}")')
+    assert status == "failed"
+    assert f"{error} (line 14 of mine.py)" in words
+    assert "a value" not in words
+
+
+def test_what_the_gate_refuses_keeps_its_words(reason):
+    status, words = reason("gate.stream(Gaussian(1e-9, 1.0), view.spec.p)")
+    assert status == "failed"
+    assert "not kept" not in words
+
+
+def test_a_release_without_noise_is_none(reason):
+    status, words = reason("total = total + np.random.normal(size=total.shape)")
+    assert status == "failed"
+    assert "no noise was drawn" in words
