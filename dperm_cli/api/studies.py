@@ -188,7 +188,8 @@ class Study:
 
         Args:
             x: The horizontal axis; None is the number that was swept.
-            y: The vertical axis.
+            y: The vertical axis: ``excess_risk``, ``excess_risk_per_record``, ``test_metric``,
+            ``train_metric``, ``epsilon_accounted``, ``noise_scale`` or ``steps``.
             hue: What has a colour and a mark; None is the mechanism.
             facet: What has a panel of its own; None is the problem.
             aggregate: Keys over which cells are joined, such as ``seed``.
@@ -213,10 +214,11 @@ class Study:
         aggregate: Any = None,
         theme: str = "single",
     ) -> str:
-        """The study's table, numbers as far as they are sure.
+        """The study's table, its numbers rounded by their uncertainty.
 
         Args:
-            columns: Names of columns; None for those that matter, as many as have room.
+            columns: Names of columns, such as ``["mechanism", "epsilon", "excess_risk", "band"]``,
+            or ``all``; None for those that matter, as many as have room.
             rows: Values by column, such as ``{"mechanism": "noisy_gd", "epsilon": [1, 10]}``; cells
                 that have others are left out.
             style: ``terminal``, ``md``, ``latex`` or ``html``.
