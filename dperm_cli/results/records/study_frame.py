@@ -23,7 +23,7 @@ def make_frame(rows: Sequence[Row]) -> DataFrame:
     ``attrs["units"]`` has the unit of each column that has one.
     """
     kept = [c for c in SUMMARY if c.role != "diagnostic" and c.kind != "json"]
-    frame = _make(rows, kept)
+    frame = _build_frame(rows, kept)
     variants = find_variants(rows)
     for key in dict.fromkeys(key for variant in variants for key in variant):
         frame[key] = _read_numbers([variant.get(key) for variant in variants])
@@ -32,10 +32,10 @@ def make_frame(rows: Sequence[Row]) -> DataFrame:
 
 def make_trials(records: Sequence[Row]) -> DataFrame:
     """Records as they are stored: maps are JSON, points are lists of numbers."""
-    return _make(records, COLUMNS)
+    return _build_frame(records, COLUMNS)
 
 
-def _make(rows: Sequence[Row], columns: Sequence[Column]) -> DataFrame:
+def _build_frame(rows: Sequence[Row], columns: Sequence[Column]) -> DataFrame:
     import pandas as pd
 
     shown = [
