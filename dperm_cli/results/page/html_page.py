@@ -18,7 +18,8 @@ from dperm_cli.results.page.page_data import encode_payload
 
 PAGE = "report.html"
 SCRIPTS = (
-    "view.js", "core.js", "grid.js", "chart.js", "picture.js", "curves.js", "sections.js", "main.js",
+    "view.js", "core.js", "grid.js", "chart.js", "picture.js", "curves.js", "sections.js",
+    "main.js",
 )  # fmt: skip
 _FOLDER = Path(__file__).parent / "html"
 
