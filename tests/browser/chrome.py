@@ -111,10 +111,10 @@ class Chrome:
         """The first truthy value of an expression."""
         return until(lambda: self.run(script), patience, script)
 
-    def open(self, path: Path) -> None:
-        """Load a local page and wait until its script has run."""
+    def open(self, path: Path, fragment: str = "") -> None:
+        """Load a local page and wait until its script has run; a fragment starts with ``#``."""
         self.events.clear()
-        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.send("Page.navigate", url=path.resolve().as_uri() + fragment)
         self.wait("document.documentElement && document.documentElement.dataset.ready === '1'")
 
     def view(self, width: int, height: int, dark: bool = False) -> None:
@@ -165,6 +165,11 @@ class Chrome:
 
     def downloaded(self, selector: str) -> tuple[str, str]:
         """Name and text of the file that a click on the element saves."""
+        path = self.save(selector)
+        return path.name, path.read_bytes().decode()
+
+    def save(self, selector: str) -> Path:
+        """The file that a click on the element saves."""
         for old in self.downloads.iterdir():
             old.unlink()
         self.click(selector)
@@ -174,8 +179,7 @@ class Chrome:
             names = (path.name for path in self.downloads.iterdir())
             return next((name for name in names if not name.endswith(".crdownload")), None)
 
-        name = until(done, PATIENCE, f"a download by {selector}")
-        return name, (self.downloads / name).read_bytes().decode()
+        return self.downloads / until(done, PATIENCE, f"a download by {selector}")
 
     def screenshot(self, path: Path, whole: bool = False) -> None:
         made = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

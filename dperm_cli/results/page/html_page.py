@@ -17,7 +17,10 @@ from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.page.page_data import encode_payload
 
 PAGE = "report.html"
-SCRIPTS = ("core.js", "grid.js", "chart.js", "curves.js", "sections.js", "main.js")
+SCRIPTS = (
+    "view.js", "core.js", "grid.js", "chart.js", "picture.js", "curves.js", "sections.js",
+    "main.js",
+)  # fmt: skip
 _FOLDER = Path(__file__).parent / "html"
 
 

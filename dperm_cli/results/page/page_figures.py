@@ -33,6 +33,7 @@ def describe_charts() -> Found:
         "depth": chart_model.DEPTH,
         "rounding": ROUNDING,
         "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
+        "hues": chart_model.HUES,
         "dashes": chart_model.DASHES,
         "axes": chart_model.AXIS_WORDS,
         "risk": [experiment_figure.label_column(name) for name in next(iter(SUMS.items()))],

@@ -116,10 +116,10 @@ function describe(panel, one, p) {
   return `${one.label}, ${panel.x.label} ${number(p.x)}: ${number(p.value)}${band}${p.saturated ? ", saturated" : ""}`;
 }
 
-function drawChart(host, panel, events) {
-  const width = Math.max(280, host.clientWidth || 800), height = Math.round(Math.min(470, Math.max(310, width * 0.46)));
-  const at = scales(panel, width, height);
-  if (!at) { host.replaceChildren(h("p", { class: "sub" }, "Nothing to draw at this setting.")); return; }
+// The chart so many pixels wide, with its points; null where nothing can be drawn.
+function makeChart(panel, width) {
+  const height = Math.round(Math.min(470, Math.max(310, width * 0.46))), at = scales(panel, width, height);
+  if (!at) return null;
   const plot = s("g", { "clip-path": "url(#plot)" }, linesOf(panel).map((line) => drawLine(line, at, width))), dots = [];
   if (panel.show.band) plot.append(...panel.curves.map((one, i) => drawBand(panel, one, i, at)).filter(Boolean));
   panel.curves.forEach((one, i) => {
@@ -134,8 +134,14 @@ function drawChart(host, panel, events) {
   const box = { x: at.pad.left, y: at.pad.top, width: at.inner.w, height: at.inner.h };
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${panel.y.label} against ${panel.x.label}; arrow keys move between points` },
     s("defs", {}, s("clipPath", { id: "plot" }, s("rect", box))), drawAxes(panel, at, width, height), plot, s("g", {}, dots.map((d) => d.dot)));
-  wire(svg, dots, width, events);
-  host.replaceChildren(svg);
+  return { svg, dots, height };
+}
+
+function drawChart(host, panel, events) {
+  const width = Math.max(280, host.clientWidth || 800), made = makeChart(panel, width);
+  if (!made) { host.replaceChildren(h("p", { class: "sub" }, "Nothing to draw at this setting.")); return; }
+  wire(made.svg, made.dots, width, events);
+  host.replaceChildren(made.svg);
 }
 
 function wire(svg, dots, width, events) {
@@ -170,14 +176,15 @@ function neighbour(dots, d, key) {
   return dots.filter((o) => o.i === next).sort((a, b) => Math.abs(a.cx - d.cx) - Math.abs(b.cx - d.cx))[0];
 }
 
-// A short piece of line (and marker) for legends.
-function sample(kind, one = {}) {
-  const svg = s("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
+// A short piece of line (and marker) for legends, 34 by 14.
+function swatch(kind, one = {}) {
   if (kind === "curve") {
-    svg.append(s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: "M1 7H33", hue: one.hue }),
-      s("path", { class: "dot", d: MARKS[one.mark], transform: "translate(17 7)", hue: one.hue }));
-  } else if (kind === "band") svg.append(s("rect", { class: "band", x: 1, y: 2, width: 32, height: 10, hue: "var(--ink)" }));
-  else if (kind === "hollow") svg.append(s("path", { class: "dot hollow", d: MARKS[0], transform: "translate(17 7)", hue: "var(--ink)" }));
-  else svg.append(lineOf(kind, "M1 7H33"));
-  return svg;
+    return [s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: "M1 7H33", hue: one.hue }),
+      s("path", { class: "dot", d: MARKS[one.mark], transform: "translate(17 7)", hue: one.hue })];
+  }
+  if (kind === "band") return [s("rect", { class: "band", x: 1, y: 2, width: 32, height: 10, hue: "var(--ink)" })];
+  if (kind === "hollow") return [s("path", { class: "dot hollow", d: MARKS[0], transform: "translate(17 7)", hue: "var(--ink)" })];
+  return [lineOf(kind, "M1 7H33")];
 }
+
+const sample = (kind, one) => s("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" }, swatch(kind, one));

@@ -71,8 +71,8 @@ function exact(value, kind) {
 const quoted = (text) => (/[",\n\r]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text);
 const csvOf = (names, lines) => [names, ...lines].map((line) => line.map(quoted).join(",") + "\n").join("");
 
-function download(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+function download(name, content, type = "text/csv;charset=utf-8") {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   const link = h("a", { href: url, download: name });
   document.body.append(link);
   link.click();
@@ -80,7 +80,18 @@ function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-const fileName = (...words) => [study.title, ...words].join("-").replace(/[^A-Za-z0-9_.-]+/g, "_").slice(0, 90) + ".csv";
+const fileName = (ending, ...words) => [study.title, ...words].join("-").replace(/[^A-Za-z0-9_.-]+/g, "_").slice(0, 90) + "." + ending;
+
+// A button that copies a text and says so. Without a clipboard it says what to do instead.
+function copyButton(attributes, label, text, instead) {
+  const button = h("button", { type: "button", ...attributes, onclick: async () => {
+    let said = "Copied";
+    try { await navigator.clipboard.writeText(text()); } catch { said = instead; }
+    button.replaceChildren(said);
+    setTimeout(() => button.replaceChildren(...label()), 1500);
+  } }, label());
+  return button;
+}
 
 // h("td", {class: "left", onclick: f}, "text", node, ...)
 function h(tag, attributes = {}, ...children) {
@@ -140,8 +151,13 @@ const risk = {
       one.setAttribute("aria-pressed", String((one.dataset.each === "1") === each));
     });
     this.listeners.forEach((listener) => listener());
+    view.changed();
   },
 };
+view.add({
+  read: () => (risk.each ? [["risk", "record"]] : []),
+  show: (asked) => risk.set(asked.get("risk") === "record"),
+});
 
 function riskSwitch() {
   const one = (each, text) => h("button", {

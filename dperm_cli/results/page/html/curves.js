@@ -56,16 +56,16 @@ function settingFields(found, change, all) {
 }
 
 function curvesSection() {
-  const state = {
-    source: study.figures.length ? "f0" : "p0", axis: study.axes.length ? study.axes[0].name : "",
-    keep: {}, hidden: new Set(), band: true, floor: true, bounds: true,
-  };
+  const isDrawn = (problem) => study.axes.some((axis) => axis.curves.some((one) => one.problem === problem));
+  const own = study.figures.map((one, i) => ["f" + i, one.title]), free = study.problems.map((title, i) => ["p" + i, title]).filter((_, i) => isDrawn(i));
+  const sources = [...own, ...free].map(([value]) => value), first = { source: sources[0], axis: study.axes.length ? study.axes[0].name : "" };
+  const state = { ...first, keep: {}, hidden: new Set(), band: true, floor: true, bounds: true };
   const controls = h("div", { class: "controls" }), host = h("div"), tip = h("div", { class: "tip", role: "status", hidden: true });
   const legend = h("ul", { class: "legend", "aria-label": "Curves; press to hide or show" }), key = h("div", { class: "key" });
   const caption = h("p", { class: "caption" }), pinned = h("div", { id: "pinned", "aria-live": "polite" });
   const figure = h("div", { class: "figure" }, host, tip);
   const about = h("p", { class: "sub" });
-  let current = null;
+  let current = null, seen = null;  // the panel at this setting, and what of it is not hidden
 
   const repeated = (panel) => panel.curves.some((one) => one.points.some((p) => p.trials > 1));
   const spent = (panel) => panel.curves.some((one) => one.points.some((p) => p.rows.some((place) => rows[place].noise === "secure")));
@@ -124,7 +124,6 @@ function curvesSection() {
   }
 
   function drawControls(panel) {
-    const own = study.figures.map((one, i) => ["f" + i, one.title]), free = study.problems.map((title, i) => ["p" + i, title]);
     const select = choice([], "", (value) => { state.source = value; state.hidden.clear(); draw(); });
     const group = (label, options) => options.length && select.append(h("optgroup", { label }, options.map(([value, text]) =>
       h("option", { value, selected: value === state.source }, text))));
@@ -152,23 +151,24 @@ function curvesSection() {
         event.currentTarget.setAttribute("aria-pressed", String(!state.hidden.has(one.label)));
         plot();
       },
-    }, sample("curve", one), h("span", {}, one.label, one.fit && one.fit.slope !== null
-      ? h("span", { class: "slope" }, ` slope ${one.fit.slope.toFixed(2).replace("-", "−")} ± ${one.fit.half.toFixed(2)}`) : null)))));
+    }, sample("curve", one), h("span", {}, one.label, h("span", { class: "slope" }, slopeWords(one)))))));
   }
 
-  function drawKey(panel) {
+  const slopeWords = (one) => (one.fit && one.fit.slope !== null ? ` slope ${one.fit.slope.toFixed(2).replace("-", "−")} ± ${one.fit.half.toFixed(2)}` : "");
+
+  // What bands, hollow points and reference lines mean, as [kind, words].
+  function keyOf(panel) {
     const points = panel.curves.flatMap((one) => one.points), range = limits(panel), lines = linesOf(panel);
-    const entry = (kind, text) => h("span", {}, sample(kind), text);
     const named = !isFigure() || figureAt().quantity.startsWith("excess_risk");  // rows name the theorems of bounds on these
     const ids = (kind) => distinct(points.flatMap((p) => p.rows.map((at) => rows[at][`${kind}_id`]))).filter(Boolean).join("; ");
     const off = (ys) => (!range ? "" : Math.min(...ys) > range[1] ? "(above the axis)" : Math.max(...ys) < range[0] ? "(below the axis)" : "");
     const words = (kind) => [study.chart.lines[kind].words + (kind.endsWith("lower") ? ", worst data set" : ""), named && ids(kind),
       off(lines.filter((line) => line.kind === kind).flatMap((line) => line.ys))].filter(Boolean).join(" ");
-    key.replaceChildren(...[
-      panel.show.band && repeated(panel) && entry("band", `${study.chart.band} over trials`),
-      points.some((p) => p.saturated) && entry("hollow", `hollow: ${study.chart.saturated} (saturated, not fitted)`),
-      ...distinct(lines.map((line) => line.kind)).map((kind) => entry(kind, words(kind))),
-    ].filter(Boolean));
+    return [
+      panel.show.band && repeated(panel) && ["band", `${study.chart.band} over trials`],
+      points.some((p) => p.saturated) && ["hollow", `hollow: ${study.chart.saturated} (saturated, not fitted)`],
+      ...distinct(lines.map((line) => line.kind)).map((kind) => [kind, words(kind)]),
+    ].filter(Boolean);
   }
 
   const events = {
@@ -195,15 +195,17 @@ function curvesSection() {
     width = host.clientWidth;
     const curves = current.curves.filter((one) => !state.hidden.has(one.label)), looks = curves.map((one) => one.look);
     const lines = isFigure() ? current.lines.filter((line) => looks.includes(line.look)) : linesOfCells(curves);
-    const seen = { ...current, curves, lines, show: state };
+    seen = { ...current, curves, lines, show: state };
     tip.hidden = true;
     drawChart(host, seen, events);
-    drawKey(seen);
+    key.replaceChildren(...keyOf(seen).map(([kind, words]) => h("span", {}, sample(kind), words)));
+    view.changed();
   }
 
   function draw() {
     if (!isFigure() && !usable().some((one) => one.name === state.axis) && usable().length) state.axis = usable()[0].name;
     current = isFigure() ? ownPanel() : freePanel();
+    state.hidden = new Set(current.curves.map((one) => one.label).filter((label) => state.hidden.has(label)));
     drawControls(current);
     drawLegend(current);
     plot();
@@ -219,15 +221,44 @@ function curvesSection() {
       one.label, current.axis, exact(p.x), quantity, exact(p.value), exact(p.low), exact(p.high), exact(p.trials, "int"), exact(p.floor), exact(p.upper), exact(p.lower),
       exact(p.saturated), exact(one.fit && one.fit.slope), exact(one.fit && one.fit.half), p.rows.map((at) => rows[at].cell).join(" "),
     ]));
-    download(fileName("figure", current.axis), csvOf(names, lines));
+    download(fileName("csv", "figure", current.axis), csvOf(names, lines));
   }
 
-  const toggle = (name, label) => check(label, state[name], (on) => { state[name] = on; plot(); });
+  // The figure as one sees it, with what the controls say, for a file.
+  function pictureOf() {
+    const settled = Object.entries(current.chosen || {}).filter(([, { chosen }]) => chosen !== ALL)
+      .map(([name, { values, chosen }]) => heldText(name, values.find((value) => String(value) === chosen)));
+    return makePicture(seen, {
+      width: Math.max(280, host.clientWidth), title: current.title, settings: settled.join(", "),
+      legend: [...seen.curves.map((one) => [swatch("curve", one), one.label + slopeWords(one)]), ...keyOf(seen).map(([kind, words]) => [swatch(kind), words])],
+      caption: [current.note, repeated(seen) && overTrials(seen)].filter(Boolean).join(" "),
+    });
+  }
+
+  const toggles = Object.entries({ band: "band", floor: "floor", bounds: "explicit bounds" })
+    .map(([name, label]) => [name, check(label, state[name], (on) => { state[name] = on; plot(); })]);
+  view.add({
+    read: () => [
+      state.source !== first.source && ["figure", state.source], !isFigure() && state.axis !== first.axis && ["axis", state.axis],
+      ...heldEntries("hold.", state.keep), ...[...state.hidden].map((label) => ["hide", label]), ...toggles.filter(([name]) => !state[name]).map(([name]) => ["without", name]),
+    ].filter(Boolean),
+    show(asked) {
+      state.source = known(asked.get("figure"), sources, first.source);
+      state.axis = known(asked.get("axis"), study.axes.map((one) => one.name), first.axis);
+      state.keep = heldOf("hold.", asked, study.axes.flatMap((one) => one.curves));
+      state.hidden = new Set(asked.getAll("hide"));
+      toggles.forEach(([name, label]) => { state[name] = label.querySelector("input").checked = !asked.getAll("without").includes(name); });
+      draw();
+    },
+  });
+  const button = (id, text, onclick) => h("button", { type: "button", id, onclick }, text);
   const element = h("section", { id: "curves" }, h("h2", {}, "Curves"),
     about, controls,
     h("div", { class: "card figure-card" }, figure, legend, key, caption, pinned,
-      h("div", { class: "below" }, toggle("band", "band"), toggle("floor", "floor"), toggle("bounds", "explicit bounds"),
-        h("button", { type: "button", class: "push", id: "save-figure", onclick: save }, "Download data (CSV)"))));
+      h("div", { class: "below" }, toggles.map(([, label]) => label), h("div", { class: "push buttons" },
+        button("save-svg", "Download SVG", () => saveSvg(fileName("svg", "figure", current.axis), pictureOf())),
+        button("save-png", "Download PNG", () => savePng(fileName("png", "figure", current.axis), pictureOf())),
+        button("save-figure", "Download data (CSV)", save)))));
   risk.watch(() => draw());
   new ResizeObserver(() => { if (current && host.clientWidth !== width) plot(); }).observe(host);
   return { element, draw };

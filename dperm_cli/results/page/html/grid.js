@@ -30,6 +30,7 @@ function grid({ caption, columns, items, details, name }) {
     else if (!state.down) state.down = true;
     else state.key = null;
     draw();
+    view.changed();
     const again = head.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (again) again.focus();
   }
@@ -87,8 +88,16 @@ function grid({ caption, columns, items, details, name }) {
     ] : []));
   }
 
+  // The order as a text: a column's key, after a minus where it descends; empty for the given order.
+  const order = () => (state.key === null ? "" : (state.down ? "-" : "") + state.key);
+  function sortAs(text) {
+    const key = (text || "").replace(/^-/, ""), known = state.columns.some((one) => one.key === key && !one.plain);
+    Object.assign(state, known ? { key, down: text[0] === "-" } : { key: null, down: false });
+  }
+
   return {
-    element, sorted,
+    element, sorted, name, order, sortAs,
+    columns: () => state.columns,
     update(changes) { Object.assign(state, changes); draw(); },
   };
 }

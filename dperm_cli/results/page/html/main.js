@@ -8,10 +8,7 @@ function lead() {
   const span = (values) => (values.length > 1 ? `${number(Math.min(...values))} – ${number(Math.max(...values))}` : values.map((v) => number(v)).join(""));
   const fact = (name, value) => (value ? h("div", {}, h("dt", {}, name), h("dd", {}, value)) : null);
   const command = commandOf();
-  const copy = h("button", { type: "button", onclick: async () => {
-    try { await navigator.clipboard.writeText(command); copy.textContent = "Copied"; } catch { copy.textContent = "Select and copy"; }
-    setTimeout(() => { copy.textContent = "Copy"; }, 1500);
-  } }, "Copy");
+  const copy = copyButton({}, () => ["Copy"], () => command, "Select and copy");
   return [
     study.about ? h("p", { class: "lede" }, [study.about.paper, study.about.text, `size=${study.about.size}`].filter(Boolean).join(" · ")) : null,
     h("dl", { class: "facts" }, fact("data sets", short(listed("dataset"))), fact("mechanisms", short(listed("mechanism"))), fact("losses", short(listed("loss"))), fact("epsilon", span(listed("epsilon"))),
@@ -31,6 +28,7 @@ function mark(links) {
     entries.forEach((entry) => seen.set(entry.target.id, entry.isIntersecting));
     const first = links.find((link) => seen.get(link.dataset.of));
     if (first) { const list = first.closest("ul"); list.scrollLeft = first.offsetLeft - (list.clientWidth - first.offsetWidth) / 2; }
+    if (first) view.section = first.dataset.of;
     links.forEach((link) => { if (link === first) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current"); });
   }, { rootMargin: "-60px 0px -55% 0px" });
   document.querySelectorAll("main section").forEach((one) => watch.observe(one));
@@ -47,9 +45,11 @@ function build() {
   main.append(...alerts(), ...parts.map(([, element]) => element));
   const links = parts.map(([title, element]) => h("a", { href: "#" + element.id, "data-of": element.id }, title));
   document.getElementById("nav").append(...links.map((link) => h("li", {}, link)));
+  document.getElementById("nav").after(copyButton({ id: "copy-link" }, () => ["Copy link", h("span", { class: "long" }, " to this view")], () => view.link(), "Copy the address"));
   document.getElementById("foot").textContent = `Made by dperm ${study.provenance.versions.dperm || ""} from the records of the study. This page is one file: it loads nothing, and holds the data it shows.`;
   if (drawn) drawn.draw();
   mark(links);
+  view.open(parts.map(([, element]) => element.id));
   document.documentElement.dataset.ready = "1";
 }
 

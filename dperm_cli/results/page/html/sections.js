@@ -8,7 +8,7 @@ function section(id, title, sub, ...content) {
 }
 
 // Filters above a grid: selects for names, a search box, a count that is read out.
-function filters(items, { selects, search, apply, buttons, extra = [] }) {
+function filters(items, { selects, search, grid: shown, buttons, extra = [] }) {
   const chosen = {}, count = h("span", { role: "status", "aria-live": "polite" });
   const box = h("input", { type: "search", placeholder: "any words", oninput: () => refresh() });
   const controls = selects.map(([key, label]) => {
@@ -18,30 +18,45 @@ function filters(items, { selects, search, apply, buttons, extra = [] }) {
     if (numeric) values.sort((a, b) => a - b);
     const control = choice([["", "all"], ...values.map((value) => [String(value), numeric ? number(value, 4, Number.isInteger(value)) : String(value)])], "", (value) => { chosen[key] = value; refresh(); });
     control.dataset.filter = key;
-    return field(label, control);
-  });
+    return [key, control, field(label, control)];
+  }).filter(Boolean);
   function refresh() {
     const words = wordsOf(box.value);
     const kept = items.filter((row) => Object.entries(chosen).every(([key, value]) => value === "" || String(row[key]) === value) && matches(row, words, search));
     count.textContent = kept.length === items.length ? plural(items.length, "row") : `${kept.length} of ${plural(items.length, "row")}`;
-    apply(kept);
+    shown.update({ items: kept });
+    view.changed();
   }
-  const element = h("div", { class: "controls" }, controls, field("text", box, true), extra, h("div", { class: "check soft" }, count), h("div", { class: "push" }, buttons));
+  view.add({
+    read: () => [...Object.entries(chosen), ["text", box.value], ["sort", shown.order()]].filter(([, value]) => value !== "").map(([key, value]) => [`${shown.name}.${key}`, value]),
+    show(asked) {
+      const found = (key) => asked.get(`${shown.name}.${key}`) || "";
+      controls.forEach(([key, control]) => { chosen[key] = control.value = known(found(key), [...control.options].map((one) => one.value), ""); });
+      box.value = found("text").slice(0, 1000);
+      shown.sortAs(found("sort"));
+      refresh();
+    },
+  });
+  const element = h("div", { class: "controls" }, controls.map(([, , one]) => one), field("text", box, true), extra, h("div", { class: "check soft" }, count), h("div", { class: "push" }, buttons));
   return { element, refresh };
 }
 
 function tableSection() {
   const names = study.shown, everything = Object.keys(study.columns).filter((name) => name !== "variant");
   const shown = grid({ caption: "Cells of the study", name: "cells", columns: names.map(recordColumn), items: rows, details: rowFacts });
-  const save = () => {
-    download(fileName("cells"), csvOf(everything, shown.sorted().map((row) => everything.map((name) => exact(row[name], columnOf(name).kind)))));
-  };
-  const all = check("all columns", false, (on) => shown.update({ columns: (on ? ["variant", ...everything] : names).map(recordColumn) }));
+  const save = (columns, ...words) => download(fileName("csv", "cells", ...words), csvOf(columns, shown.sorted().map((row) => columns.map((name) => exact(row[name], columnOf(name).kind)))));
+  const widen = (on) => shown.update({ columns: (on ? ["variant", ...everything] : names).map(recordColumn) });
+  const all = check("all columns", false, (on) => { widen(on); view.changed(); }), box = all.querySelector("input");
+  view.add({
+    read: () => (box.checked ? [["cells.columns", "all"]] : []),
+    show(asked) { box.checked = asked.get("cells.columns") === "all"; widen(box.checked); },
+  });
   const bar = filters(rows, {
     selects: [["mechanism", "mechanism"], ["dataset", "data set"], ["epsilon", "epsilon"], ["calibration", "calibration"], ["status", "status"]],
     search: ["dataset", "mechanism", "variant", "calibration", "loss", "constraint", "guarantee", "relation", "accountant", "status", "reason", "cell", "overrides", "settings"],
-    apply: (kept) => shown.update({ items: kept }), extra: [all],
-    buttons: h("button", { type: "button", id: "save-table", onclick: save }, "Download rows (CSV)"),
+    grid: shown, extra: [all],
+    buttons: h("div", { class: "buttons" }, h("button", { type: "button", id: "save-table", title: "The rows that are shown, with all columns", onclick: () => save(everything) }, "Download rows (CSV)"),
+      h("button", { type: "button", id: "save-shown", title: "The rows and columns that are shown, in their order", onclick: () => save(shown.columns().map((one) => one.key), "shown") }, "As shown (CSV)")),
   });
   const notes = study.notes.length ? h("details", { class: "caption" }, h("summary", {}, "Notes to the table"), h("ul", { class: "list" }, study.notes.map((note) => h("li", {}, note)))) : null;
   bar.refresh();
@@ -68,7 +83,7 @@ function experimentTable() {
   }));
   const shown = grid({ caption: "Table of the experiment", name: "experiment", columns, items });
   const bar = filters(items, {
-    selects: [["part", "part"], ["mechanism", "mechanism"], ["epsilon", "epsilon"], ["curve", "curve"]], search: names, apply: (kept) => shown.update({ items: kept }),
+    selects: [["part", "part"], ["mechanism", "mechanism"], ["epsilon", "epsilon"], ["curve", "curve"]], search: names, grid: shown,
     buttons: h("button", { type: "button", onclick: () => download("table.csv", csvOf(names, lines)) }, "Download table.csv"),
   });
   bar.refresh();
@@ -89,12 +104,21 @@ function rankingSection() {
     controls.replaceChildren(field("problem", select, true), ...settingFields(chosen, (key, value) => { state.keep[key] = value; draw(); }, false), riskSwitch(),
       h("button", { type: "button", class: "push", id: "save-ranking", onclick: save }, "Download ranking (CSV)"));
     host.replaceChildren(shown ? matrix(shown) : h("p", { class: "sub" }, "No cell ran at this setting."));
+    view.changed();
   }
+  view.add({
+    read: () => [...(state.problem ? [["ranking.problem", String(state.problem)]] : []), ...heldEntries("ranking.hold.", state.keep)],
+    show(asked) {
+      state.problem = Number(known(asked.get("ranking.problem"), study.ranking.map((one) => String(one.problem)), "0"));
+      state.keep = heldOf("ranking.hold.", asked, study.ranking);
+      draw();
+    },
+  });
   function save() {
     const names = ["problem", "mechanism", "calibration", "variant", "epsilon", "rank", "excess_risk_median", "excess_risk_per_record_median", "cell"];
     const lines = !shown ? [] : shown.contenders.flatMap((who, i) => shown.epsilons.map((level, j) => [i, j, who, level])).filter(([i, j]) => shown.rows[i][j] !== null)
       .map(([i, j, who, level]) => { const row = rows[shown.rows[i][j]]; return [study.problems[shown.problem], who.mechanism, who.calibration, who.variant, exact(level), exact(shown.ranks[i][j], "int"), exact(row.excess_risk_median), exact(row.excess_risk_per_record_median), row.cell]; });
-    download(fileName("ranking"), csvOf(names, lines));
+    download(fileName("csv", "ranking"), csvOf(names, lines));
   }
   risk.watch(draw);
   draw();
@@ -161,9 +185,9 @@ function slopesSection() {
     { key: "used", head: "points\nfitted", value: (row) => fit(row).used, text: (row) => `${fit(row).used} of ${fit(row).of}` },
     { key: "plot", head: forestScale(), plain: true, node: (row) => forest(fit(row)) }];
   const shown = grid({ caption: "Fitted log-log slopes", name: "slopes", columns, items });
-  const save = () => download(fileName("slopes"), csvOf(["axis", "where", "curve", "setting", "quantity", "slope", "half_width_95", "points_fitted", "points"],
+  const save = () => download(fileName("csv", "slopes"), csvOf(["axis", "where", "curve", "setting", "quantity", "slope", "half_width_95", "points_fitted", "points"],
     shown.sorted().map((row) => [row.axis, row.where, row.series, row.setting, risk.each ? "per record" : "sum", exact(fit(row).slope), exact(fit(row).half), exact(fit(row).used, "int"), exact(fit(row).of, "int")])));
-  const bar = filters(items, { selects: [["axis", "axis"], ["where", "problem"], ["series", "curve"]], search: ["axis", "where", "series", "setting"], apply: (kept) => shown.update({ items: kept }), extra: [riskSwitch()],
+  const bar = filters(items, { selects: [["axis", "axis"], ["where", "problem"], ["series", "curve"]], search: ["axis", "where", "series", "setting"], grid: shown, extra: [riskSwitch()],
     buttons: h("button", { type: "button", id: "save-slopes", onclick: save }, "Download slopes (CSV)") });
   bar.refresh();
   risk.watch(() => shown.update({}));
@@ -201,8 +225,8 @@ function ledgerSection() {
     { key: "trials", head: "releases", text: (row) => String(row.trials) }, { key: "words", head: "events", left: true, brief: true, value: (row) => eventWords(row), text: (row) => clipped(eventWords(row), 170), exact: (row) => eventWords(row) }, word("accountant", "accountant")];
   const shown = grid({ caption: "Releases", name: "ledger", columns, items: releases, details: releaseFacts });
   const names = ["cell", "data", "fingerprint", "mechanism", "calibration", "relation", "kind", "epsilon", "delta", "epsilon_accounted", "delta_accounted", "accountant", "trials", "noise", "seed", "version"];
-  const save = () => download(fileName("ledger"), csvOf([...names, "events"], shown.sorted().map((row) => [...names.map((name) => exact(row[name], ["trials", "seed"].includes(name) ? "int" : "float")), eventWords(row)])));
-  const bar = filters(releases, { selects: [["mechanism", "mechanism"], ["data", "data set"], ["epsilon", "epsilon"], ["kind", "guarantee"]], search: ["data", "mechanism", "statement", "cell", "accountant", "kind", "noise"], apply: (kept) => shown.update({ items: kept }),
+  const save = () => download(fileName("csv", "ledger"), csvOf([...names, "events"], shown.sorted().map((row) => [...names.map((name) => exact(row[name], ["trials", "seed"].includes(name) ? "int" : "float")), eventWords(row)])));
+  const bar = filters(releases, { selects: [["mechanism", "mechanism"], ["data", "data set"], ["epsilon", "epsilon"], ["kind", "guarantee"]], search: ["data", "mechanism", "statement", "cell", "accountant", "kind", "noise"], grid: shown,
     buttons: h("button", { type: "button", id: "save-ledger", onclick: save }, "Download releases (CSV)") });
   bar.refresh();
   const aside = (title, content) => (content.length ? h("details", {}, h("summary", {}, title), h("ul", { class: "list" }, content.map((text) => h("li", {}, text)))) : null);
