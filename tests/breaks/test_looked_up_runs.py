@@ -73,20 +73,6 @@ def test_equal_runs_write_the_same_files_whatever_words_asked_for_them(
     assert written(tmp_path / folder) == first[1]
 
 
-@pytest.mark.parametrize("name", SAME_STUDY)
-def test_equal_runs_write_the_same_tables_whatever_words_asked_for_them(
-    name, first, dperm, tmp_path
-):
-    words, folder = SAME_STUDY[name]
-    if folder == "other":
-        shutil.copytree(tmp_path / "study" / "records", tmp_path / "other" / "records")
-    done = dperm(*STUDY, *[word.format(tmp_path=tmp_path) for word in words])
-    assert "3 looked up" in done.err
-    now = written(tmp_path / folder)
-    for name in WRITTEN[:-1]:
-        assert now[name] == first[1][name]
-
-
 def test_a_forced_run_writes_the_same_tables(first, dperm, tmp_path):
     assert dperm(*STUDY, "force=true", "out=study").code == 0
     now = written(tmp_path / "study")
