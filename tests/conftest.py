@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 # before numpy is imported: test workers must not fight over cores
@@ -57,6 +58,22 @@ def private_cache(tmp_path_factory):
         del os.environ["DPERM_CACHE_DIR"]
     else:
         os.environ["DPERM_CACHE_DIR"] = before
+
+
+@pytest.fixture(autouse=True)
+def modules_of_one_test(tmp_path_factory):
+    """Modules that a test wrote and imported are gone after it: the next one's has its own name.
+
+    Fixtures that a test asks for by name are undone before this one, so that a module which one of
+    them puts back is dropped as well.
+    """
+    before = set(sys.modules)
+    yield
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        path = getattr(sys.modules[name], "__file__", None)
+        if isinstance(path, str) and path.startswith(folder):
+            del sys.modules[name]
 
 
 @pytest.fixture

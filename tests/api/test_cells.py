@@ -174,7 +174,6 @@ def test_a_class_of_an_imported_file(tmp_path, monkeypatch, run_small):
     assert digest in found.frame()["plugins"][0]
     (release,) = json.loads((found.folder / "ledger.json").read_text())["releases"]
     assert "one_step" in json.dumps(release)
-    monkeypatch.delitem(sys.modules, "lab_of_mine")
 
 
 MORE = SOURCE.replace(

@@ -173,7 +173,6 @@ def test_a_file_beside_it_is_refused_since_no_digest_covers_it(how, tmp_path, mo
     write(tmp_path, "helper = 1\n", "beside.py")
     with pytest.raises(InputError, match=r"beside|imports \."):
         plugin_sources.add_file(write(tmp_path, how + STEP))
-    sys.modules.pop("beside", None)
 
 
 def test_libraries_and_dperm_itself_may_be_imported(tmp_path):
@@ -223,13 +222,9 @@ def make_package(folder: Path, points: str, text: str = STEP, name: str = "stepp
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """A folder on the path of modules; what is imported from it is forgotten."""
+    """A folder on the path of modules."""
     monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0] in ("stepper", "rival"):
-            del sys.modules[name]
+    return tmp_path
 
 
 POINTS = "[dperm.mechanisms]\nmy_step = stepper.mechanisms:MyStep\n"
