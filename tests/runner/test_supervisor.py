@@ -19,7 +19,7 @@ from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import sweep, worker
 from dperm_cli.runner.sweep.attempts import Attempts, read_peak_memory
-from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit, WorkerDied
+from dperm_cli.runner.sweep.backends import Dask, Local, NoneWorks, Options, Submitit, WorkerDied
 from dperm_cli.runner.sweep.supervisor import cut_chunks
 from dperm_cli.runner.verbs import run as app
 
@@ -53,8 +53,9 @@ def contents(store):
 class Pool:
     """Takes the place of every back end: a process for each chunk, which dies as it is told."""
 
-    def __init__(self, monkeypatch, before_work=0, deadly=(), deadly_once=()):
+    def __init__(self, monkeypatch, before_work=0, deadly=(), deadly_once=(), died=WorkerDied):
         self.sizes: list[int] = []
+        self._died = died
         self._before_work, self._deadly, self._once = before_work, deadly, deadly_once
         self._here, self._run = os.getpid(), run_cell.run
         for kind in (Local, Dask, Submitit):
@@ -66,7 +67,7 @@ class Pool:
         self.sizes.append(backend.workers)
         if self._before_work:
             self._before_work -= 1
-            raise WorkerDied("killed as it started")
+            raise self._died("killed as it started")
         for chunk in chunks:
             yield in_a_process(call, chunk)
 
@@ -114,6 +115,24 @@ def test_workers_that_die_as_they_start_leave_the_work_to_this_process(
     said = capsys.readouterr().err
     assert "workers died (killed as it started): the sweep goes on with 2 of them" in said
     assert "workers died (killed as it started): the sweep goes on in this process" in said
+
+
+def test_workers_that_live_and_take_up_no_work_leave_it_to_this_process(
+    items, serial, tmp_path, monkeypatch, options
+):
+    pool = Pool(monkeypatch, before_work=10**9, died=NoneWorks)
+    store = Store(tmp_path / "out")
+    tally = sweep.run_cells(items, store, options=options)
+    assert (tally.done, tally.remaining_count, pool.sizes) == (len(items), 0, [4])
+    assert contents(store) == serial
+
+
+def test_whoever_is_at_a_chunk_is_seen(tmp_path):
+    attempts = Attempts(tmp_path)
+    assert not attempts.is_anyone_at_work()
+    with attempts.note_work():
+        assert Attempts(tmp_path).is_anyone_at_work()
+    assert not attempts.is_anyone_at_work()
 
 
 def test_a_start_that_fails_twice_halves_the_pool_twice(

@@ -32,6 +32,7 @@ class Attempts:
 
     def __init__(self, spool: Path) -> None:
         self._spool, self._begun, self._memory = spool, spool / "begun", spool / "memory"
+        self._at_work = spool / "at_work"
 
     @contextlib.contextmanager
     def note(self, cell: str) -> Iterator[None]:
@@ -46,6 +47,25 @@ class Attempts:
         finally:
             with contextlib.suppress(OSError):
                 path.unlink()
+
+    @contextlib.contextmanager
+    def note_work(self) -> Iterator[None]:
+        """Tell that this process is at a chunk of cells, data included, while the block runs."""
+        path = self._at_work / _name_process()
+        with storage_errors(path):
+            self._at_work.mkdir(exist_ok=True)
+            path.touch()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def is_anyone_at_work(self) -> bool:
+        """Whether a process is at a chunk now, or died at one."""
+        with contextlib.suppress(OSError):
+            return bool(os.listdir(self._at_work))
+        return False
 
     def count(self, cell: str) -> int:
         """How many attempts at the cell have not ended."""

@@ -26,6 +26,7 @@ from dperm_cli.core.environment import GROUP_SIGNALS
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
+from dperm_cli.runner.sweep.attempts import Attempts
 
 NAMES = ("local", "dask", "submitit")
 _SCHEMES = ("tcp://", "tls://")
@@ -40,7 +41,8 @@ _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
      "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )  # fmt: skip
-_WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back
+_WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back, or to take up work
+_SILENT = logging.CRITICAL + 1  # what ends a sweep is said by errors, in a line
 _pools: dict[int, Any] = {}
 
 Call = Callable[[Any], Any]
@@ -48,6 +50,10 @@ Call = Callable[[Any], Any]
 
 class WorkerDied(Exception):
     """Worker processes died; says how, as far as it is known. Their cells are not known here."""
+
+
+class NoneWorks(WorkerDied):
+    """Workers live and take up no work: more of their kind will not either."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,7 @@ class Dask(Backend):
             died = 0  # chunks in a row that were lost with their workers
             try:
                 while waiting and died <= 2 * self.workers:
-                    done = self._wait(client, waiting)
+                    done = self._wait(client, waiting, Attempts(folder))
                     waiting -= done
                     for future in done:
                         try:
@@ -225,20 +231,27 @@ class Dask(Backend):
             if heard:
                 raise WorkerDied(heard[0])
 
-    def _wait(self, client: Any, waiting: set[Any]) -> set[Any]:
-        """Those that have ended, at least one; WorkerDied when no worker of ours is left."""
+    def _wait(self, client: Any, waiting: set[Any], attempts: Attempts) -> set[Any]:
+        """Those that have ended, at least one; WorkerDied when no worker of ours is left or works.
+
+        Where the clock was put back, Dask's messages wait until it is as late as it was.
+        """
         from distributed import wait
 
-        absent = 0
+        absent = idle = 0
         while True:
             try:
                 with client.as_current():
                     done: Any = wait(waiting, _WAIT_SECONDS, return_when="FIRST_COMPLETED")
                 return set(done.done)
             except TimeoutError:
-                absent = 0 if self.address != "auto" or client.nthreads() else absent + 1
+                if self.address == "auto":
+                    absent = 0 if client.nthreads() else absent + 1
+                    idle = 0 if attempts.is_anyone_at_work() else idle + 1
             if absent > _MOST_WAITS:
                 raise WorkerDied("none comes back")
+            if idle > _MOST_WAITS:
+                raise NoneWorks("none takes up its work")
 
     @contextmanager
     def _client(self, folder: Path) -> Iterator[Any]:
@@ -246,7 +259,7 @@ class Dask(Backend):
         from dask import config
         from distributed import Client
 
-        logging.getLogger("distributed").setLevel(logging.ERROR)
+        logging.getLogger("distributed").setLevel(_SILENT)
         config.set({"distributed.scheduler.allowed-failures": 1})
         with ExitStack() as opened:
             if self.address in ("auto", "slurm"):
@@ -269,7 +282,7 @@ class Dask(Backend):
 
             here: Any = {"dashboard_address": None, "local_directory": str(folder)}
             return LocalCluster(n_workers=self.workers, threads_per_worker=1, processes=True,
-                                silence_logs=logging.ERROR, **here)  # fmt: skip
+                                silence_logs=_SILENT, **here)  # fmt: skip
         from dask_jobqueue.slurm import SLURMCluster
 
         asked = {**_JOB, **self.slurm}

@@ -1,8 +1,9 @@
 """Run cells by the workers of a back end to the end, however often workers die.
 
 A pool that breaks is started again for what is left, at half its size if it had hardly begun.
-Where not even one worker begins its work, the rest runs in this process. The cell that a dead
-worker was at is tried once more by itself, so that a cell that kills workers fails alone.
+Where not even one worker begins its work, or all live and none takes up work, the rest runs in
+this process. The cell that a dead worker was at is tried once more by itself, so that a cell that
+kills workers fails alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.sweep.attempts import Attempts
-from dperm_cli.runner.sweep.backends import Backend, WorkerDied
+from dperm_cli.runner.sweep.backends import Backend, NoneWorks, WorkerDied
 from dperm_cli.runner.sweep.worker import (
     FINISHED,
     MOST_DEATHS,
@@ -43,18 +44,20 @@ class Supervisor:
         self._pending = {item.key: item for item in items}
         workers = self.backend.workers
         while self._pending and workers:
-            before, why = len(self._pending), "they left cells undone"
+            before, why, stuck = len(self._pending), "they left cells undone", False
             backend = replace(self.backend, workers=workers)
             try:
                 chunks = cut_chunks(list(self._pending.values()), backend.chunks(before))
                 yield from self._run_chunks(backend, self.setup, chunks)
             except WorkerDied as error:
-                why = str(error)
+                why, stuck = str(error), isinstance(error, NoneWorks)
             yield from self._look_up_finished()
             ended = before - len(self._pending)
-            for key in self._list_suspects():
+            for key in [] if stuck else self._list_suspects():
                 yield from self._run_alone(key, why)
-            if len(self._pending) == before:
+            if stuck:
+                workers = 0
+            elif len(self._pending) == before:
                 workers //= 2  # 0: not even one comes to its work
             elif ended < workers:
                 workers = max(1, workers // 2)

@@ -216,10 +216,11 @@ def run_chunk(setup: Setup, chunk: Chunk) -> Report:
                 attempts.watch_memory()
                 worker = Worker(setup.out, setup.force, has_ended=has_ended, attempts=attempts,
                                 deaths=MOST_DEATHS - 1 if setup.alone else 0)  # fmt: skip
-                for outcome in worker.run(_prepare_task(setup, task) for task in chunk.open()):
-                    outcomes.append(outcome)
-                    if setup.stop_early and outcome.status == "failed":
-                        break
+                with attempts.note_work():
+                    for outcome in worker.run(_prepare_task(setup, task) for task in chunk.open()):
+                        outcomes.append(outcome)
+                        if setup.stop_early and outcome.status == "failed":
+                            break
         except DpermError as error:
             # a plain one: errors with several arguments do not survive the way between processes
             kind = StorageError if isinstance(error, StorageError) else DpermError
