@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 # before numpy is imported: test workers must not fight over cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# programs that tests start and signal inherit what is ignored, as in a shell's background job
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 import pytest
 from hypothesis import settings
