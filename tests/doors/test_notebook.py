@@ -11,8 +11,8 @@ import pytest
 from tests.doors._doors import ROOT
 from tests.structure import commands
 
-NOTEBOOKS = sorted(ROOT.glob("[!.]*/**/*.ipynb"))
 FIRST = ROOT / "examples" / "first_study.ipynb"
+NOTEBOOKS = [path for path in sorted(ROOT.glob("[!.]*/**/*.ipynb")) if path.parent.name[0] != "."]
 WORDS = ("load(", ".rank(", ".plot_ranks(", "(Mechanism)", "dperm_cli.audit(", 'theme="single"')
 PAGES = ("README.md", "docs/api.md", "docs/plugins.md", "examples/plugins/README.md")
 WIDTH = round(3.3 * 96)  # pixels of one column of a paper
@@ -76,6 +76,10 @@ def test_a_notebook_is_kept_without_outputs(path):
     assert [cell.id for cell in cells if cell.outputs or cell.execution_count] == []
 
 
+def test_every_notebook_is_run_by_a_test_of_this_file():
+    assert NOTEBOOKS == [FIRST]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_lead_to_it(page):
     links = re.findall(r"\]\(([^)#]+\.ipynb)\)", (ROOT / page).read_text())
@@ -98,7 +102,7 @@ def test_the_first_study_runs_from_top_to_bottom(execute):
     notebook, folder = execute(FIRST)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell for cell in cells if cell.source.count(".plot") != len(list_widths(cell))] == []
-    assert sum(map(list_widths, cells), []) == [WIDTH] * 4
+    assert [width for cell in cells for width in list_widths(cell)] == [WIDTH] * 4
     # a study shows the columns that have room, and not all of them
     shown = find_outputs(cells, 'out="study"')[-1].data["text/html"]
     assert 48 < shown.count("<tr") < 60
