@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dperm_cli.api.html_text import as_html
+from dperm_cli.api.html_text import MOST_ROWS, as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.results.charts import rank_diagram
@@ -20,7 +20,8 @@ from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import Report
 from dperm_cli.results.tables import rankings, study_tables
-from dperm_cli.results.tables.chosen_table import read_request
+from dperm_cli.results.tables.chosen_table import ChosenTable, TableRequest, read_request
+from dperm_cli.results.tables.text_tables import fit_columns
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.studies import study_folder
@@ -226,10 +227,12 @@ class Study:
                 is done unasked; ``none`` does not.
             theme: Of LaTeX: ``single`` fits a column of a page, ``double`` both.
         """
-        request = read_request(columns, rows, aggregate)
-        about = read_about(self._store.read_manifest() or {})
-        found = study_tables.choose_table(self._records, self._rows, about, request)
+        found = self._choose_table(read_request(columns, rows, aggregate))
         return study_tables.format_table(found, style, theme)
+
+    def _choose_table(self, request: TableRequest) -> ChosenTable:
+        about = read_about(self._store.read_manifest() or {})
+        return study_tables.choose_table(self._records, self._rows, about, request)
 
     def rank(self, by: str = "mechanism") -> DataFrame:
         """Mean ranks by excess risk over the problems of the study, the best first.
@@ -276,7 +279,8 @@ class Study:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return as_html(f"Study {self.folder}", self.frame())
+        shown = fit_columns(self._choose_table(TableRequest())).keep_lines(MOST_ROWS)
+        return as_html(f"Study {self.folder}", shown)
 
     def _count(self) -> dict[str, int]:
         statuses = [row["status"] for row in self._rows]

@@ -129,8 +129,29 @@ def test_a_notebook_has_one_line_that_is_rewritten(monkeypatch):
     assert "\x1b" not in text
     assert text.count("\n") == 1
     shown = [line.strip() for line in text.split("\r") if line.strip()]
-    assert shown[0].startswith("cell 1/2 a long name")
+    assert shown[0].startswith("0/2  a long name")
     assert shown[1:] == ["a note"]
+
+
+def test_a_long_line_of_a_notebook_keeps_its_count_and_its_pace(monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr(sys, "stderr", cell)
+    with progress.Meter.open(2) as meter:
+        monkeypatch.setattr(meter, "_printed", 0.0)
+        meter.cell(1, "a name " * 40)
+    first, *rest = [line.strip() for line in cell.getvalue().split("\r") if line.strip()]
+    assert rest == []
+    assert len(first) < 120
+    assert first.startswith("1/2  a name")
+    assert first.endswith("left]")
+
+
+def test_who_had_nothing_to_show_takes_nothing_away(monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr(sys, "stderr", cell)
+    with progress.Meter.open(1):
+        pass
+    assert cell.getvalue() == ""
 
 
 def test_progress_can_be_silenced(capfd):

@@ -10,6 +10,7 @@ import shutil
 import pytest
 
 import dperm_cli
+from dperm_cli.api import studies
 from dperm_cli.results.records.schema import STABLE_COLUMNS
 from tests.api.conftest import SMALL
 
@@ -80,6 +81,23 @@ def test_a_figure_is_matplotlibs(study):
     figure = study.plot()
     assert isinstance(figure, Figure)
     assert figure.axes
+
+
+@pytest.mark.parametrize(("theme", "inches"), [("single", 3.3), ("double", 6.9)])
+def test_a_notebook_shows_a_figure_at_its_width_in_print(study, theme, inches):
+    for figure in (study.plot(theme=theme), study.plot_ranks(theme=theme)):
+        image, about = figure._repr_png_()
+        assert image.startswith(b"\x89PNG")
+        assert about["width"] == pytest.approx(96 * inches, abs=1)
+        pixels = int.from_bytes(image[16:20], "big")  # sharp on a fine screen too
+        assert pixels == pytest.approx(2 * about["width"], abs=2)
+
+
+def test_a_long_study_shows_its_first_rows(study, monkeypatch):
+    monkeypatch.setattr(studies, "MOST_ROWS", 3)
+    text = study._repr_html_()
+    assert text.count("<tr") == 4
+    assert "the first 3 of 4 lines" in text
 
 
 def test_what_a_study_says_of_itself(study):

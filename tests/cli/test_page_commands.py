@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -169,12 +167,7 @@ def test_marks_are_read():
 def wheel(tmp_path_factory) -> Path:
     """A folder with the package laid out as its wheel is, and nothing of the repository."""
     target = tmp_path_factory.mktemp("wheel")
-    built = tomllib.loads((commands.ROOT / "pyproject.toml").read_text())
-    layout = built["tool"]["hatch"]["build"]["targets"]["wheel"]
-    places = {name: name for name in layout["packages"]} | layout["force-include"]
-    for source, place in places.items():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(commands.ROOT / source, target / place, ignore=ignored)
+    commands.lay_out_wheel(target)
     (target / "bin").mkdir()
     shim = target / "bin" / "dperm"
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dperm_cli "$@"\n')

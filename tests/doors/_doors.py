@@ -18,12 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 DPERM = (sys.executable, "-m", "dperm_cli")
 # a small problem that takes milliseconds a cell
 SMALL = ("dataset=diabetes", "loss=squared", "constraint.radius=1", "trials=2")
-NOT_YET = "the package has no such door yet: "
-
-
-def waiting(reason: str):
-    """Mark a test that fails until the issue is done; an error of the test itself still shows."""
-    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=NOT_YET + reason)
 
 
 def mostly_slow(values, *shown):

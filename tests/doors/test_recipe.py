@@ -1,13 +1,12 @@
-"""``dperm new``, the recipe of CONTRIBUTING, the examples and the notebook."""
+"""``dperm new``, the recipe of CONTRIBUTING, and the examples."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
-from tests.doors._doors import ROOT, dperm, python, refused, table, waiting
+from tests.doors._doors import ROOT, dperm, refused, table
 
 EXAMPLES = ROOT / "examples" / "plugins"
 
@@ -89,31 +88,3 @@ def test_each_example_passes_its_check(tmp_path):
         text = file.read_text()
         assert "from dperm_cli." not in text.replace("from dperm_cli.api", ""), file.name
         dperm("check", file, cwd=tmp_path, code=0)
-
-
-@waiting("the notebook")
-def test_the_notebook_does_what_the_issue_asks():
-    """Load, two plots at column width, ranks, an own mechanism, an audit; no stored output lies."""
-    notebooks = [path for path in ROOT.rglob("*.ipynb") if ".venv" not in path.parts]
-    assert notebooks
-    texts = [cells_of(path) for path in notebooks]
-    whole = max(texts, key=len)
-    assert "load(" in whole
-    assert whole.count(".plot(") >= 2
-    for word in (".rank(", "(Mechanism)", "audit(", "theme="):
-        assert word in whole, word
-
-
-def cells_of(path) -> str:
-    cells = json.loads(path.read_text())["cells"]
-    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-
-
-@waiting("the notebook")
-@pytest.mark.slow
-def test_each_notebook_runs_from_top_to_bottom(tmp_path):
-    notebooks = [path for path in ROOT.rglob("*.ipynb") if ".venv" not in path.parts]
-    assert notebooks
-    for path in notebooks:
-        lines = [line for line in cells_of(path).splitlines() if not line.startswith(("%", "!"))]
-        python("\n".join(lines), cwd=tmp_path)

@@ -158,6 +158,14 @@ def test_the_vertical_axis_can_be_chosen(y, value, low):
     assert panel.y.scale == ("linear" if "metric" in y else "log")
 
 
+def test_the_band_of_a_negative_metric_does_not_go_up_to_0():
+    low = {"metric": "R2", "train_metric": -0.5}
+    rows = summed(trial_rows("a", epsilon=1.0, **low), trial_rows("b", epsilon=4.0, **low))
+    (place,) = plot_study(rows, StudyView(y="train_metric")).axes
+    (band,) = place.collections
+    assert [y for path in band.get_paths() for _, y in path.vertices] == pytest.approx([-0.5] * 7)
+
+
 def test_lines_are_shown_where_they_are_asked_for(summary):
     def kinds(*show):
         figure, _ = build_figure(summary, StudyView(show=show or None))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,3 +90,13 @@ def list_commands(text: str) -> list[Command]:
 def list_inline(text: str) -> list[str]:
     """What stands between backticks in the text and begins with ``dperm``."""
     return _INLINE.findall(_BLOCK.sub("", text))
+
+
+def lay_out_wheel(target: Path) -> None:
+    """Lay the package out as its wheel is, with nothing else of the repository."""
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    layout = built["tool"]["hatch"]["build"]["targets"]["wheel"]
+    places = {name: name for name in layout["packages"]} | layout["force-include"]
+    for source, place in places.items():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / source, target / place, ignore=ignored)

@@ -87,14 +87,12 @@ class _Margins:
 
 def _lay_out(figure: Figure) -> Any:
     """The figure as matplotlib's: panels of one size in a grid, legends and labels around them."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    from dperm_cli.results.charts.shown_figure import ShownFigure
 
     theme = THEMES[figure.theme]
     columns = theme.count_columns(len(figure.panels))
     height = theme.heights[min(columns, len(theme.heights)) - 1]
-    drawn = Canvas(figsize=(theme.width, 2 * height), dpi=100)
-    FigureCanvasAgg(drawn)
+    drawn = ShownFigure(theme.width, 2 * height)
     rows = -(-len(figure.panels) // columns)
     side = _SharedLabels(figure, theme, rows * height)
     # words beside the axes depend on their width, and the width on these words

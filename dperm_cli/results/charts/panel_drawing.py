@@ -104,7 +104,7 @@ def _draw_curve(
     if any(p.trials > 1 for _, p in points):
         end = place.get_ylim()[0]  # a band that reaches 0 runs off a logarithmic axis
         lows = [p.low if linear else p.shown_low or end for _, p in points]
-        highs = [max(p.high, p.gap) for _, p in points]
+        highs = [p.high if linear else max(p.high, p.gap) for _, p in points]
         if names or len(points) == 1:
             bar = {"linewidth": 3.2 * theme.line, "alpha": 0.25, "zorder": 2}
             place.vlines(xs, lows, highs, color=curve.hue, **bar)

@@ -60,15 +60,13 @@ def _draw(
     alike: Sequence[tuple[int, int]],
     theme: Theme,
 ) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    from dperm_cli.results.charts.shown_figure import ShownFigure
 
     step = _LINE * theme.text / 72
     below = 3.6 * theme.title / 72  # ticks and the name of the axis
     rows = len(names) + 1  # and the ruler
     height = 2 * _EDGE + rows * step + below
-    drawn = Canvas(figsize=(theme.width, height), dpi=100)
-    FigureCanvasAgg(drawn)
+    drawn = ShownFigure(theme.width, height)
     place = drawn.add_axes((0.3, below / height, 0.6, rows * step / height))
     looks = choose_looks(names)
     for i, (name, mean) in enumerate(zip(names, means, strict=True)):

@@ -90,6 +90,20 @@ class ChosenTable:
         )
         return replace(self, columns=tuple(self.columns[i] for i in kept), groups=groups)
 
+    def keep_lines(self, most: int) -> ChosenTable:
+        """The table with its first lines; a note says how many there are in all."""
+        count = len(self.lines)
+        if count <= most:
+            return self
+        groups: list[Group] = []
+        for group in self.groups:
+            groups.append(replace(group, lines=group.lines[: max(most, 0)]))
+            most -= len(group.lines)
+        kept = tuple(group for group in groups if group.lines)
+        shown = sum(len(group.lines) for group in kept)
+        note = (f"the first {shown} of {count} lines", "")
+        return replace(self, groups=kept, remarks=(note, *self.remarks))
+
     @property
     def lines(self) -> list[tuple[str, ...]]:
         return [line for group in self.groups for line in group.lines]

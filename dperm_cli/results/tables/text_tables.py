@@ -22,16 +22,8 @@ def write_terminal(table: ChosenTable, width: int | None = WIDTH, bold: bool = F
         width: Letters of a line; None for as many as there are columns.
         bold: Whether the codes of a terminal make headings bold.
     """
-    widths = [_measure(table, i) for i in range(len(table.columns))]
-    order = sorted(range(len(widths)), key=lambda i: not table.columns[i].needed)
-    kept: list[int] = []
-    for place in order:
-        total = sum(widths[i] for i in (*kept, place)) + len(_GAP) * len(kept)
-        if width is not None and kept and total > width:
-            break
-        kept.append(place)
-    left_out = [c.name for i, c in enumerate(table.columns) if i not in kept]
-    shown = table.keep_columns(sorted(kept))
+    shown = table if width is None else fit_columns(table, width)
+    left_out = [c.name for c in table.columns if c not in shown.columns]
     blocks = [_wrap([table.caption], width)]
     for group in shown.groups:
         blocks.append(
@@ -42,6 +34,19 @@ def write_terminal(table: ChosenTable, width: int | None = WIDTH, bold: bool = F
         notes.insert(0, f"no room for {', '.join(left_out)}: columns=all shows them.")
     blocks.append(_wrap(notes, width))
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def fit_columns(table: ChosenTable, width: int = WIDTH) -> ChosenTable:
+    """The table with the columns that have room in a line of so many letters."""
+    widths = [_measure(table, i) for i in range(len(table.columns))]
+    order = sorted(range(len(widths)), key=lambda i: not table.columns[i].needed)
+    kept: list[int] = []
+    for place in order:
+        total = sum(widths[i] for i in (*kept, place)) + len(_GAP) * len(kept)
+        if kept and total > width:
+            break
+        kept.append(place)
+    return table.keep_columns(sorted(kept))
 
 
 def _measure(table: ChosenTable, place: int) -> int:

@@ -92,6 +92,7 @@ class Meter:
         self._on_terminal = terminal.is_terminal(sys.stderr)
         self._bar: _Bar | None = None
         self._live = _is_notebook()
+        self._has_line = False
         self._started = self._printed = time.monotonic()
 
     @classmethod
@@ -153,19 +154,27 @@ class Meter:
                 self._bar.show(words, *self.measure())
         elif self._live:
             if at_once or since >= 0.1:
-                self._printed = now
-                sys.stderr.write(f"{_WIPE}{text[-_WIDTH:]}  [{now - self._started:.0f} s]")
+                self._printed, self._has_line = now, True
+                sys.stderr.write(_WIPE + self._make_line(step))
                 sys.stderr.flush()
         elif since >= QUIET_SECONDS:
             self._printed = now
             print(f"{text}  [{now - self._started:.0f} s]", file=sys.stderr, flush=True)
+
+    def _make_line(self, step: str) -> str:
+        """What a notebook shows: the count, what runs now as far as it has room, and the pace."""
+        _, count, pace = self.measure()
+        words = ": ".join(word for word in (self.name, step) if word)
+        room = _WIDTH - len(count) - len(pace) - 6
+        return f"{count}  {words[:room]}  [{pace}]".lstrip()
 
     def clear(self) -> None:
         """Take the bar or the live line away."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        if self._live and not self._silent:
+        if self._has_line:
+            self._has_line = False
             sys.stderr.write(_WIPE)
             sys.stderr.flush()
 
