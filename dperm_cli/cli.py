@@ -22,7 +22,7 @@ from dperm_cli.core.errors import (
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
-from dperm_cli.core.operands import HELP, take_plugins, wants_help
+from dperm_cli.core.operands import HELP, Syntax, take_plugins, wants_help
 
 EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
@@ -177,6 +177,7 @@ def _list(arguments: list[str]) -> int:
 def _warmup(arguments: list[str]) -> int:
     from dperm_cli.loops.warmup import warmup
 
+    Syntax(operands=False).split(arguments)  # it takes no words
     print("compiling the loops ...", file=sys.stderr)
     warmup()
     return EXIT_OK
