@@ -61,6 +61,28 @@ def find_own_file(module: ModuleType) -> str | None:
     return None if top == _OWN or top in sys.stdlib_module_names else path
 
 
+def hash_module(key: str, module: ModuleType, path: str) -> tuple[str, str]:
+    """The path and SHA-256 of all files that the code of an imported module is made of.
+
+    Args:
+        key: What the user gave the module, or a class of it, by.
+        module: The module.
+        path: Its file.
+
+    Returns:
+        Those of its file, or of the whole package that it is in.
+
+    Raises:
+        InputError: It is in no package, and imports what is no library.
+    """
+    top = sys.modules.get(module.__name__.partition(".")[0], module)
+    if "__path__" in vars(top):
+        return hash_package(top)
+    content = Path(path).read_bytes()
+    refuse_neighbours(key, path, content)
+    return path, hash_sha256(content)
+
+
 def hash_package(module: ModuleType) -> tuple[str, str]:
     """The folder or file of a topmost module, and SHA-256 of all source files in it."""
     origin = vars(module).get("__file__")

@@ -170,9 +170,14 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
         words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
         raise InputError("plugins", cls.__name__, f"lacks {lacks}" if kind else words)
     objects = {(kind, check_name(path, kind, cls)): cls}
+    before = _State._shared.loaded.get(path)
+    if before is not None and before.source.digest == digest:  # another class of the same file
+        objects = {**before.objects, **objects}
     version = find_version(sys.modules[cls.__module__])
-    source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
-    _keep(source, objects)
+    module = cls.__module__.partition(".")[0] if os.path.isdir(path) else cls.__module__
+    source = PluginSource(path, digest, version, tuple(objects), module)
+    with _blame(_State._shared.key):
+        _keep(source, objects)
     return source
 
 
