@@ -296,8 +296,14 @@ def choose(kind: str, name: Any, known: Iterable[str]) -> str:
     names = list(known)
     if isinstance(name, str) and name in names:
         return name
+    raise refuse_name(kind, name, names)
+
+
+def refuse_name(kind: str, name: Any, known: Iterable[str]) -> InputError:
+    """The error for a name of a kind that is none of the known ones."""
+    names = list(known)
     listed = f"must be one of {', '.join(names)}" if names else "is not there"
-    raise InputError(kind, name, add_hint(kind, listed), names)
+    return InputError(kind, name, add_hint(kind, listed), names)
 
 
 def add_hint(kind: str, text: str) -> str:

@@ -94,7 +94,7 @@ def load(room: str, name: str) -> type[Any]:
         return getattr(importlib.import_module(module), class_name(name))
     found = plugin_sources.find(room, name) if isinstance(name, str) else None
     if found is None:
-        plugin_sources.choose(room, name, names(room))
+        raise plugin_sources.refuse_name(room, name, names(room))
     return found
 
 
