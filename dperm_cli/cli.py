@@ -12,8 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dperm_cli import __version__
-from dperm_cli.core import checks, completion, environment, plugin_sources, standard_streams
+from dperm_cli.core import (
+    checks,
+    completion,
+    environment,
+    foreign_errors,
+    plugin_sources,
+    standard_streams,
+)
 from dperm_cli.core.errors import (
+    EXIT_FAILED,
     EXIT_INPUT,
     EXIT_OK,
     EXIT_STORAGE,
@@ -22,7 +30,7 @@ from dperm_cli.core.errors import (
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
-from dperm_cli.core.operands import HELP, take_plugins, wants_help
+from dperm_cli.core.operands import HELP, Syntax, take_plugins, wants_help
 
 EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
@@ -59,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
 def _dispatch_safely(arguments: list[str], debug: bool) -> int:
     """The exit code of a verb; what goes wrong is told in one line."""
     try:
-        with _raise_at_signals():
+        with _raise_at_signals(), foreign_errors.show_words(debug):
             code = dispatch(arguments)
             sys.stdout.flush()
         return code
@@ -71,12 +79,15 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
         if end is not None:
             return _tell_end(end, arguments)
         shortage = environment.find_shortage(error)
-        if debug or not (shortage or isinstance(error, DpermError | OSError)):
+        foreign = foreign_errors.is_foreign(error) and not isinstance(error, DpermError)
+        if debug or not (shortage or foreign or isinstance(error, DpermError | OSError)):
             raise
         if shortage and not isinstance(error, InputError):
             words, code = f"{shortage} ({describe_error(error)[:160]})", shortage.exit_code
         elif isinstance(error, DpermError):
             words, code = str(error), error.exit_code
+        elif foreign:
+            words, code = foreign_errors.describe(error), EXIT_FAILED
         else:
             _silence_stdout()
             words, code = getattr(error, "strerror", None) or str(error), EXIT_STORAGE
@@ -177,6 +188,7 @@ def _list(arguments: list[str]) -> int:
 def _warmup(arguments: list[str]) -> int:
     from dperm_cli.loops.warmup import warmup
 
+    Syntax(operands=False).split(arguments)  # it takes no words
     print("compiling the loops ...", file=sys.stderr)
     warmup()
     return EXIT_OK

@@ -203,13 +203,14 @@ class AuditReport:
     """
 
     def __init__(self, found: Findings, rows: list[dict[str, Any]]) -> None:
-        self.rows, self.faults, self.notes = rows, found.faults, found.notes
+        self.rows, self.faults = rows, found.faults
+        self.notes = [*found.notes, *found.unattacked]
         self._found = found
 
     @property
     def passed(self) -> bool:
-        """Whether something was attacked, and nothing broke."""
-        return not self.faults and not self._found.is_empty
+        """Whether something of every mechanism was attacked, and nothing broke."""
+        return self._found.is_passed
 
     def frame(self) -> DataFrame:
         """One row for each attack."""

@@ -89,7 +89,7 @@ def _keep_process() -> Iterator[None]:
     Whatever input makes no sense is an InputError itself, and of no class below it.
     """
     try:
-        with plugin_sources.use_plugins(), warnings.catch_warnings():
+        with plugin_sources.use_plugins(key=plugin_sources.ARGUMENT), warnings.catch_warnings():
             yield
     except UnknownKey as error:
         plain = InputError.__new__(InputError, str(error))

@@ -94,9 +94,14 @@ class Finding:
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong, as sentences. The comparisons are written so that nan is a fault."""
-        found = []
         if not self.bound <= self.claim * (1.0 + 1e-9):
-            found.append(f"epsilon is at least {self.bound:.4g}, above the claim {self.claim:.4g}")
+            return (f"epsilon is at least {self.bound:.4g}, above the claim {self.claim:.4g}",)
+        return ()
+
+    @property
+    def weaknesses(self) -> tuple[str, ...]:
+        """Why the attack says little, as sentences."""
+        found = []
         if self.is_control_required and not self.is_control_caught:
             found.append("half the noise was not noticed")
         if self.floor is not None and not self.tightness >= self.floor:

@@ -11,6 +11,9 @@ EXIT_INPUT = 2
 EXIT_STORAGE = 3
 
 
+NOTHING = object()  # in the place of a value: the user typed none
+
+
 class DpermError(Exception):
     """An error that reaches the user as one line and an exit code."""
 
@@ -22,7 +25,7 @@ class InputError(DpermError):
 
     Args:
         key: the configuration key as the user types it (``constraint.radius``).
-        value: what was given.
+        value: what was given; ``NOTHING`` where a word is missing.
         allowed: the allowed range or form, as a phrase.
         known: names to suggest from, where the value should have been one of them.
     """
@@ -33,7 +36,8 @@ class InputError(DpermError):
         self.key, self.value, self.allowed = key, value, allowed
         self.nearest = nearest(str(value), known)
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
-        super().__init__(f"{key}={format_value(value)}: {allowed}{hint}")
+        shown = key if value is NOTHING else f"{key}={format_value(value)}"
+        super().__init__(f"{shown}: {allowed}{hint}")
 
 
 class UnknownKey(InputError):

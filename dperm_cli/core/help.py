@@ -72,7 +72,7 @@ def _list_chosen(chosen: Mapping[str, Sequence[str]], typed: Sequence[str]) -> l
         for name in names:
             if name not in found and plugin_sources.find(group, name) is not None:
                 found = catalogue.choices(group, folder)  # an installed package has it
-            keys = catalogue.settings(group, found[checks.choice(group, name, found)])
+            keys = catalogue.settings(group, found[plugin_sources.choose(group, name, found)])
             lines += [f"  with {group}={name}:"] if keys else []
             lines += _settings(keys, f"    {group}.")
     return lines
@@ -121,7 +121,7 @@ def _read_groups(words: Sequence[str], folder: str | None) -> dict[str, list[str
             group = word
             shown.setdefault(group, [])
         elif group:
-            shown[group].append(checks.choice(group, word, _find_choices(group, folder)))
+            shown[group].append(plugin_sources.choose(group, word, _find_choices(group, folder)))
         else:
             _refuse_word(word, folder)
     return shown

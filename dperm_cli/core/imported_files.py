@@ -34,7 +34,7 @@ def refuse_neighbours(key: str, path: str, content: bytes) -> None:
         if top in sys.stdlib_module_names or top == _OWN:
             continue
         beside = os.path.join(os.path.dirname(path), top)
-        if _is_installed(_find_origin(top)):
+        if is_installed(_find_origin(top)):
             continue
         if _find_origin(top) or os.path.isfile(f"{beside}.py") or os.path.isdir(beside):
             raise _refuse(key, path, top)
@@ -45,7 +45,7 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
     folder = os.path.realpath(os.path.dirname(path))
     for name in sorted(modules):
         loaded = vars(sys.modules[name]).get("__file__") if name in sys.modules else None
-        if not isinstance(loaded, str) or _is_installed(loaded):
+        if not isinstance(loaded, str) or is_installed(loaded):
             continue
         beside = os.path.realpath(loaded).startswith(folder + os.sep)
         if beside and name.partition(".")[0] != _OWN:
@@ -55,10 +55,32 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
 def find_own_file(module: ModuleType) -> str | None:
     """The file of a module that is neither this package's nor a library's."""
     path = vars(module).get("__file__")
-    if not isinstance(path, str) or _is_installed(path) or not os.path.isfile(path):
+    if not isinstance(path, str) or is_installed(path) or not os.path.isfile(path):
         return None
     top = module.__name__.partition(".")[0]
     return None if top == _OWN or top in sys.stdlib_module_names else path
+
+
+def hash_module(key: str, module: ModuleType, path: str) -> tuple[str, str]:
+    """The path and SHA-256 of all files that the code of an imported module is made of.
+
+    Args:
+        key: What the user gave the module, or a class of it, by.
+        module: The module.
+        path: Its file.
+
+    Returns:
+        Those of its file, or of the whole package that it is in.
+
+    Raises:
+        InputError: It is in no package, and imports what is no library.
+    """
+    top = sys.modules.get(module.__name__.partition(".")[0], module)
+    if "__path__" in vars(top):
+        return hash_package(top)
+    content = Path(path).read_bytes()
+    refuse_neighbours(key, path, content)
+    return path, hash_sha256(content)
 
 
 def hash_package(module: ModuleType) -> tuple[str, str]:
@@ -97,7 +119,8 @@ def _list_installed() -> tuple[str, ...]:
     return tuple({os.path.realpath(path) + os.sep for path in paths if path})
 
 
-def _is_installed(origin: str) -> bool:
+def is_installed(origin: str) -> bool:
+    """Whether a file is Python's or an installed package's."""
     return bool(origin) and os.path.realpath(origin).startswith(_list_installed())
 
 

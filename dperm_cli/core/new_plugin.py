@@ -9,7 +9,7 @@ import re
 
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import InputError, StorageError
-from dperm_cli.core.plugin_files import snake_case
+from dperm_cli.core.plugin_files import RESERVED, snake_case
 
 KINDS = ("mechanism", "loss", "constraint", "dataset", "kernel")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")
@@ -49,6 +49,8 @@ def fill_template(kind: str, name: str) -> str:
     with open(os.path.join(_TEMPLATES, f"{kind}.txt"), encoding="utf-8") as file:
         text = file.read()
     made = registry.class_name(name)
+    if made in re.findall(r"\w+", text):  # what the file imports would be hidden
+        made = f"Own{made}"
     named = "" if snake_case(made) == name else f'\n    name = "{name}"\n'
     return text.format(name=name, Class=made, named=named)
 
@@ -57,6 +59,8 @@ def _check_name(kind: str, name: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise InputError("name", name, "must be a word of a-z, 0-9 and _ that begins with a letter "
                          "and is none of Python's")  # fmt: skip
+    if name in RESERVED:
+        raise InputError("name", name, f"has a meaning of its own, as have {', '.join(RESERVED)}")
     if name in (*registry.list_shipped(kind), *catalogue.list_shipped(kind)):
         raise InputError("name", name, f"is a {kind} that dperm has: take another name")
     if os.path.lexists(f"{name}.py"):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import NOTHING, InputError
 
 FORMATS = ("table", "json")  # the output formats of a verb, the default first
 CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
@@ -151,6 +151,15 @@ def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
             raise InputError(PLUGIN, "", "needs a file ending in .py, or an installed package")
         found.append(value)
     return found, rest
+
+
+def refuse_operands(key: str, words: Sequence[str], allowed: str) -> InputError:
+    """The error for operands that are too few, too many, or missing.
+
+    >>> refuse_operands("STUDY", [], "must be one folder")
+    InputError('STUDY: must be one folder')
+    """
+    return InputError(key, " ".join(words) if words else NOTHING, allowed)
 
 
 def add_value(setting: str, after: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Offer classes of this process as plug-ins: those of a notebook's cells, and of imported modules.
 
-The digest of a class with a file is that of the file, as for ``--plugin FILE.py``. A cell has no
+The digest of a class with a file is that of the file, as for ``--plugin FILE.py``, or of the whole
+package that the file is in. A file in no package must not import one beside it. A cell has no
 file: the digest is that of the source of the class, and of what it uses of its cells (functions,
 classes and values) and of files that are no library. Other processes cannot read a cell.
 """
@@ -15,12 +16,11 @@ import pickle
 import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from dperm_cli.core import imported_files, plugin_files, plugin_sources
-from dperm_cli.core.digests import hash_file, hash_sha256
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.plugin_sources import PluginSource
 
@@ -48,7 +48,8 @@ def add_class(cls: type, for_workers: bool = False) -> PluginSource:
         )
         raise InputError("workers", "several", allowed)
     if path is not None:
-        return plugin_sources.add_class(cls, path, hash_file(Path(path)))
+        found = imported_files.hash_module("plugins", sys.modules[cls.__module__], path)
+        return plugin_sources.add_class(cls, *found)
     digest = hash_sha256("\n".join(_list_sources(cls)))
     return plugin_sources.add_class(cls, f"class {cls.__name__} of {cls.__module__}", digest)
 
@@ -155,9 +156,12 @@ def _describe_value(name: str, made: Any) -> str:
 
 
 def _describe_module(module: ModuleType | None) -> str:
-    """Code from a module: its name, and the digest of its file if that is no library's."""
-    path = None if module is None else imported_files.find_own_file(module)
-    return "" if module is None else module.__name__ + (hash_file(Path(path)) if path else "")
+    """Code from a module: its name, and the digest of its files if it is no library."""
+    if module is None:
+        return ""
+    path = imported_files.find_own_file(module)
+    digest = imported_files.hash_module("plugins", module, path)[1] if path else ""
+    return module.__name__ + digest
 
 
 def _find_lines(text: str, name: str) -> list[tuple[int, int]]:

@@ -36,6 +36,7 @@ MODULE = "dperm_plugin_"  # begins the names of the modules of files
 _MOST_BYTES = 1 << 22
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")  # of events and bounds: see _TITLE
+RESERVED = ("all", "none", "null", "true", "false", "nan", "inf")  # values that mean other things
 _TITLE = re.compile(r"[A-Za-z][A-Za-z0-9_ .,-]{0,79}")
 
 
@@ -229,8 +230,10 @@ def check_name(label: str, kind: str, made: Any, given: str = "") -> str:
         own = vars(made).get("name")
         name = own if isinstance(own, str) else given or snake_case(made.__name__)
     form = _TITLE if kind in ("event", "bound") else _NAME
-    if not isinstance(name, str) or not form.fullmatch(name):
+    reserved = form is _NAME and name in RESERVED
+    if not isinstance(name, str) or not form.fullmatch(name) or reserved:
         words = "must be a word of a-z, 0-9 and _" if form is _NAME else "must be plain words"
+        words += f", and not one of {', '.join(RESERVED)}" if reserved else ""
         raise InputError(KEY, label, f"the name of a {kind}, {name!r}, {words}")
     if given and name != given:
         raise InputError(KEY, label, f"the entry point {given} names a {kind} called {name}")

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from dperm_cli.core import imported_files
 from dperm_cli.core.digests import hash_sha256
+from dperm_cli.core.entry_points import find_package, list_entry_points
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.patched_code import refuse_patches
 from dperm_cli.core.plugin_files import (
@@ -39,7 +40,11 @@ from dperm_cli.core.plugin_files import (
 )
 
 VARIABLE = "DPERM_PLUGINS"  # files, or names of packages, with os.pathsep between them
-HINT = "one of your own needs --plugin FILE.py"
+ARGUMENT = "plugins"  # of a Python call
+_HINTS = {
+    KEY: "one of your own needs --plugin FILE.py",
+    ARGUMENT: "one of your own needs plugins=['FILE.py']",
+}
 
 
 @dataclass(frozen=True)
@@ -92,12 +97,12 @@ class _State:
 
     loaded: dict[str, _Loaded] = field(default_factory=dict)
     seen: frozenset[str] = frozenset()  # kinds whose entry points were all looked at
+    key: str = KEY  # what the user gives them by
 
     _shared: ClassVar[_State]
 
 
 _State._shared = _State()
-_MOST_BYTES = 1 << 20  # of a package's entry points that are read
 _reserved: dict[str, list[Callable[[], Iterable[str]]]] = {}
 
 
@@ -141,9 +146,9 @@ def add_package(name: str) -> PluginSource:
     Raises:
         InputError: There is no such package, or it cannot be imported.
     """
-    points = [point for point in _list_entry_points() if _distribution(point) == name]
+    points = [point for point in list_entry_points() if find_package(point) == name]
     if not points:
-        known = sorted({_distribution(point) for point in _list_entry_points()})
+        known = sorted({find_package(point) for point in list_entry_points()})
         raise InputError(KEY, name, "must be a file ending in .py, or an installed package with "
                          "entry points dperm.mechanisms, dperm.losses, ...", known)  # fmt: skip
     return _add_points(points)
@@ -165,9 +170,14 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
         words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
         raise InputError("plugins", cls.__name__, f"lacks {lacks}" if kind else words)
     objects = {(kind, check_name(path, kind, cls)): cls}
+    before = _State._shared.loaded.get(path)
+    if before is not None and before.source.digest == digest:  # another class of the same file
+        objects = {**before.objects, **objects}
     version = find_version(sys.modules[cls.__module__])
-    source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
-    _keep(source, objects)
+    module = cls.__module__.partition(".")[0] if os.path.isdir(path) else cls.__module__
+    source = PluginSource(path, digest, version, tuple(objects), module)
+    with _blame(_State._shared.key):
+        _keep(source, objects)
     return source
 
 
@@ -181,21 +191,21 @@ def add_entry_points(kind: str = "", name: str = "") -> tuple[PluginSource, ...]
     Raises:
         InputError: A package cannot be imported, or two plug-ins have one name.
     """
-    points = _list_entry_points()
+    points = list_entry_points()
     wanted = {
-        _distribution(point)
+        find_package(point)
         for point in points
         if kind in ("", ENTRY_POINTS[point.group]) and name in ("", point.name)
     }
     return tuple(
-        _add_points([point for point in points if _distribution(point) == one])
+        _add_points([point for point in points if find_package(point) == one])
         for one in sorted(wanted)
     )
 
 
 def add_installed(tell: Callable[[str], None]) -> None:
     """Offer the plug-ins of all installed packages; of one that cannot be used, ``tell`` why."""
-    for package in dict.fromkeys(_distribution(point) for point in _list_entry_points()):
+    for package in dict.fromkeys(find_package(point) for point in list_entry_points()):
         try:
             add_package(package)
         except InputError as error:
@@ -204,7 +214,7 @@ def add_installed(tell: Callable[[str], None]) -> None:
 
 def list_installed(kind: str) -> tuple[str, ...]:
     """The names that entry points of installed packages have for a kind; nothing is imported."""
-    points = _list_entry_points()
+    points = list_entry_points()
     return tuple(sorted({p.name for p in points if ENTRY_POINTS[p.group] == kind}))
 
 
@@ -212,7 +222,8 @@ def add(word: str | os.PathLike[str]) -> PluginSource:
     """``add_file`` for what looks like a path, else ``add_package``."""
     text = os.fspath(word)
     is_file = text.endswith(".py") or os.sep in text or os.path.exists(text)
-    return add_file(text) if is_file or not text else add_package(text)
+    with _blame(_State._shared.key):
+        return add_file(text) if is_file or not text else add_package(text)
 
 
 def add_importable(word: str | os.PathLike[str]) -> PluginSource:
@@ -228,16 +239,17 @@ def add_importable(word: str | os.PathLike[str]) -> PluginSource:
     text = os.fspath(word)
     folder = os.path.abspath(os.path.expanduser(text)) if text else ""
     in_folder = os.path.isfile(os.path.join(folder, "__init__.py"))
-    known = any(_distribution(point) == text for point in _list_entry_points())
+    known = any(find_package(point) == text for point in list_entry_points())
     is_name = text.isidentifier() and not os.path.exists(text)
     if known or not (in_folder or is_name):
         return add(text)
     where, name = os.path.split(folder) if in_folder else ("", text)
-    module = import_package(where, name, text)
-    objects = collect_plugins(text, module)
-    path, digest = imported_files.hash_package(module)
-    source = PluginSource(path, digest, find_version(module), tuple(objects), module.__name__)
-    _keep(source, objects)
+    with _blame(_State._shared.key):
+        module = import_package(where, name, text)
+        objects = collect_plugins(text, module)
+        path, digest = imported_files.hash_package(module)
+        source = PluginSource(path, digest, find_version(module), tuple(objects), module.__name__)
+        _keep(source, objects)
     return source
 
 
@@ -275,6 +287,31 @@ def find(kind: str, name: str) -> Any:
     return known.get(name)
 
 
+def choose(kind: str, name: Any, known: Iterable[str]) -> str:
+    """One of the known names of a kind, as ``checks.choice``.
+
+    Raises:
+        InputError: It is none; of a kind of plug-in the message says how to give one's own.
+    """
+    names = list(known)
+    if isinstance(name, str) and name in names:
+        return name
+    raise refuse_name(kind, name, names)
+
+
+def refuse_name(kind: str, name: Any, known: Iterable[str]) -> InputError:
+    """The error for a name of a kind that is none of the known ones."""
+    names = list(known)
+    listed = f"must be one of {', '.join(names)}" if names else "is not there"
+    return InputError(kind, name, add_hint(kind, listed), names)
+
+
+def add_hint(kind: str, text: str) -> str:
+    """A text that lists the names of a kind, and how to give a plug-in of one's own."""
+    hint = _HINTS.get(_State._shared.key)
+    return f"{text}; {hint}" if hint and kind in KINDS else text
+
+
 def find_source(kind: str, name: str) -> PluginSource | None:
     """Where a plug-in that was added comes from."""
     return next((s for s in list_sources() if (kind, name) in s.names), None)
@@ -309,10 +346,15 @@ def reserve_names(kind: str, list_names: Callable[[], Iterable[str]]) -> None:
 
 
 @contextlib.contextmanager
-def use_plugins(words: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
-    """Forget what was added in the block when it ends, beside what was there before."""
+def use_plugins(words: Iterable[str | os.PathLike[str]] = (), key: str = KEY) -> Iterator[None]:
+    """Forget what was added in the block when it ends, beside what was there before.
+
+    Args:
+        words: Files or packages that are added.
+        key: What the user gives plug-ins by: an option, or the argument of a call.
+    """
     before = _State._shared
-    _State._shared = _State(dict(before.loaded), before.seen)
+    _State._shared = _State(dict(before.loaded), before.seen, key)
     try:
         for word in words:
             add(word)
@@ -332,7 +374,8 @@ def use_sources(sources: Iterable[PluginSource]) -> Iterator[None]:
     kept = before.loaded
     wanted = tuple(sources)
     _State._shared = _State({s.path: kept[s.path] for s in wanted
-                             if s.path in kept and kept[s.path].source == s})  # fmt: skip
+                             if s.path in kept and kept[s.path].source == s},
+                            key=before.key)  # fmt: skip
     try:
         for source in wanted:
             _add_same(source)
@@ -374,10 +417,10 @@ def _refuse_taken(source: PluginSource) -> None:
         if other.path != source.path
         for name in other.names
     }
-    for point in _list_entry_points():
-        if _distribution(point) != source.package:
+    for point in list_entry_points():
+        if find_package(point) != source.package:
             taken.setdefault((ENTRY_POINTS[point.group], point.name),
-                             f"the installed package {_distribution(point)}")  # fmt: skip
+                             f"the installed package {find_package(point)}")  # fmt: skip
     for kind, name in source.names:
         if any(name in list_names() for list_names in _reserved.get(kind, ())):
             raise _refuse_shadow(source, kind, name)
@@ -391,51 +434,9 @@ def _refuse_shadow(source: PluginSource, kind: str, name: str) -> InputError:
     return InputError(KEY, source.path, words)
 
 
-def _list_entry_points() -> tuple[Any, ...]:
-    """The entry points of all installed packages in the groups of ``ENTRY_POINTS``."""
-    folders = [folder for folder in sys.path if _offers_plugins(folder)]
-    if not folders:
-        return ()
-    from importlib.metadata import distributions  # takes longer than all the rest
-
-    found = {
-        (point.group, point.name, point.value, package.name): point
-        for package in distributions(path=folders)
-        for point in package.entry_points
-        if point.group in ENTRY_POINTS
-    }
-    return tuple(found[key] for key in sorted(found))
-
-
-def _offers_plugins(folder: str) -> bool:
-    """Whether a package that is installed in a folder has entry points for plug-ins.
-
-    The working folder is none where packages are installed, though ``python -m`` imports from it.
-    """
-    if not folder or os.path.realpath(folder) == os.getcwd():
-        return False
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return False
-    return any(_mentions_plugins(os.path.join(folder, name)) for name in names)
-
-
-def _mentions_plugins(folder: str) -> bool:
-    try:
-        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
-            return b"dperm." in file.read(_MOST_BYTES)
-    except OSError:
-        return False
-
-
-def _distribution(point: Any) -> str:
-    return point.dist.name if point.dist is not None else point.value.partition(":")[0]
-
-
 def _add_points(points: list[Any]) -> PluginSource:
     """The plug-ins of one package."""
-    package = _distribution(points[0])
+    package = find_package(points[0])
     top = points[0].module.partition(".")[0]
     objects: dict[tuple[str, str], Any] = {}
     for point in points:
@@ -473,4 +474,5 @@ def _blame(key: str) -> Iterator[None]:
     except InputError as error:
         if error.key != KEY:
             raise
-        raise InputError(key, error.value, error.allowed) from None
+        known = [error.nearest] if error.nearest else []
+        raise InputError(key, error.value, error.allowed, known) from None

@@ -14,7 +14,6 @@ from functools import cache, partial
 from typing import Any, ClassVar
 
 from dperm_cli.core import plugin_sources
-from dperm_cli.core.errors import InputError
 
 ROOMS = {
     "dataset": "datasets",
@@ -95,9 +94,7 @@ def load(room: str, name: str) -> type[Any]:
         return getattr(importlib.import_module(module), class_name(name))
     found = plugin_sources.find(room, name) if isinstance(name, str) else None
     if found is None:
-        known = names(room)
-        allowed = f"must be one of {', '.join(known)}; {plugin_sources.HINT}"
-        raise InputError(room, name, allowed, known)
+        raise plugin_sources.refuse_name(room, name, names(room))
     return found
 
 

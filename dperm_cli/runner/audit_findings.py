@@ -41,9 +41,34 @@ class Findings:
         return found
 
     @property
+    def unattacked(self) -> list[str]:
+        """A line for each mechanism of which nothing was attacked, with the reason."""
+        names = dict.fromkeys([*(v.name for v in self.verdicts), *(w.name for w in self.walks)])
+        attacked = {v.name for v in self.verdicts if v.is_attacked}
+        attacked |= {report.mechanism for report in self.reports if report.is_attacked}
+        wrong = {v.name for v in self.verdicts if v.faults}
+        wrong |= {report.mechanism for report in self.reports if report.faults}
+        reasons: dict[str, str] = {}
+        for verdict in self.verdicts:
+            reasons.setdefault(verdict.name, "; ".join(verdict.not_attacked))
+        for report in self.reports:
+            reasons.setdefault(report.mechanism, report.reason or "no check applies")
+        return [
+            f"{name}: nothing was attacked: {reasons.get(name) or 'it has no plan'}"
+            for name in names
+            if name not in attacked | wrong
+        ]
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether nothing is wrong, and something of every mechanism was attacked."""
+        return not (self.faults or self.is_empty or self.unattacked)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing at all was attacked."""
-        return not self.verdicts and not any(report.is_attacked for report in self.reports)
+        tried = any(verdict.is_attacked or verdict.faults for verdict in self.verdicts)
+        return not tried and not any(report.is_attacked for report in self.reports)
 
 
 def attack_instance(

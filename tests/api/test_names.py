@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pickle
+import pkgutil
+import pydoc
 import subprocess
 import sys
 
@@ -50,9 +55,29 @@ def test_type_checkers_are_told_the_same():
 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_audits_can_be_called_whoever_imports_their_room_first(place):
-    first, then = "import dperm_cli.audit.replay", "assert callable(dperm_cli.audit)"
+    first = "import dperm_cli.audit.replay; from dperm_cli.audit import replay; replay.replay"
+    then = "import types; assert type(dperm_cli.audit) is types.FunctionType"
     lines = [first, then] if place == "before" else ["import dperm_cli", then, first, then]
-    run_python("\n".join([*lines, "assert dperm_cli.audit.replay.replay"]))
+    run_python("\n".join(lines))
+
+
+@pytest.mark.parametrize("name", [name for name in name_table.CALLS if name[0].islower()])
+def test_a_public_call_is_the_function_and_no_room(name):
+    importlib.import_module("dperm_cli.audit.replay")
+    made = getattr(dperm_cli, name)
+    assert inspect.isfunction(made)
+    assert repr(made).startswith(f"<function {name} at ")
+    assert pickle.loads(pickle.dumps(made)) is made
+    page = pydoc.render_doc(made, renderer=pydoc.plaintext)
+    assert "PACKAGE CONTENTS" not in page
+    assert made.__doc__.splitlines()[0] in page
+    assert list(inspect.signature(made).parameters)
+
+
+def test_calls_that_are_named_like_rooms_are_listed():
+    rooms = {one.name for one in pkgutil.iter_modules(dperm_cli.__path__)}
+    named = rooms & {*name_table.CALLS, *name_table.OBJECTS, *name_table.PLACES}
+    assert named == set(dperm_cli.CALLS_NAMED_LIKE_ROOMS)
 
 
 @pytest.mark.parametrize("room", registry.ROOMS)

@@ -119,13 +119,14 @@ def test_verdict_names_what_is_wrong():
     assert good.is_control_caught
     assert "above the claim" in dataclasses.replace(good, bound=1.01).faults[0]
     assert "above the claim" in dataclasses.replace(good, bound=math.nan).faults[0]
-    assert "half the noise" in dataclasses.replace(good, control=0.9).faults[0]
-    assert "half the noise" in dataclasses.replace(good, control=math.nan).faults[0]
-    assert "floor" in dataclasses.replace(good, bound=0.7).faults[0]
+    assert "half the noise" in dataclasses.replace(good, control=0.9).weaknesses[0]
+    assert "half the noise" in dataclasses.replace(good, control=math.nan).weaknesses[0]
+    assert "floor" in dataclasses.replace(good, bound=0.7).weaknesses[0]
     half = dataclasses.replace(good, claim=0.49999999, bound=0.4, control=0.3, floor=None)
-    assert "half the noise" in half.faults[0]
-    assert dataclasses.replace(half, control_from=1.0).faults == ()
-    assert dataclasses.replace(good, claim=0.1, bound=0.0, control=0.0, floor=None).faults == ()
+    assert "half the noise" in half.weaknesses[0]
+    assert dataclasses.replace(half, control_from=1.0).weaknesses == ()
+    assert dataclasses.replace(good, claim=0.1, bound=0.0, control=0.0, floor=None).weaknesses == ()
+    assert good.weaknesses == dataclasses.replace(good, bound=1.01).weaknesses == ()
 
 
 def test_draws_of_trials_streams_and_seeds_differ():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dperm_cli import cli
+from dperm_cli.core import plugin_sources
 from dperm_cli.core.new_plugin import KINDS, fill_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,43 @@ def test_new_never_overwrites(capsys):
     assert Path("mine.py").read_text() == "precious"
     Path("link.py").symlink_to("nowhere.py")
     refused(capsys, ["new", "mechanism", "link"], "link.py")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((kind, name) for kind in ("mechanism", "loss") for name in ("range", "help", "a__b")),
+        *(("mechanism", name) for name in ("release", "gaussian", "mechanism")),
+        *(("dataset", name) for name in ("data", "data_set", "x_")),
+        *(("kernel", "kernel"), ("constraint", "convex_set"), ("loss", "margin_loss")),
+    ],
+)
+def test_a_name_of_something_that_the_file_uses_gives_a_class_of_another_name(kind, name):
+    text = fill_template(kind, name)
+    (defined,) = re.findall(r"^class (\w+)\(", text, re.M)
+    imported = re.search(r"^from dperm_cli import (.*)$", text, re.M).group(1).split(", ")
+    assert defined not in (*imported, "Annotated", "np")
+    Path(f"{name}.py").write_text(text)
+    with plugin_sources.use_plugins([f"{name}.py"]):
+        [source] = plugin_sources.list_sources()
+    assert source.names == ((kind, name),)
+
+
+def test_such_a_file_passes(capsys):
+    assert cli.main(["new", "dataset", "data"]) == 0
+    assert cli.main(["check", "data.py"]) == 0
+    assert "dataset data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["all", "none", "null", "true", "false", "nan", "inf", "a" * 200])
+def test_a_word_that_no_value_can_be_is_no_name(name, capsys):
+    for kind in ("mechanism", "dataset"):
+        refused(capsys, ["new", kind, name], "name=")
+    text = fill_template("dataset", "mine").replace(
+        "n: Annotated", f'name = "{name}"\n    n: Annotated', 1
+    )
+    Path("mine.py").write_text(text)
+    refused(capsys, ["check", "mine.py"], "check=", "the name of a dataset")
 
 
 @pytest.mark.parametrize(

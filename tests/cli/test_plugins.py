@@ -306,3 +306,19 @@ def test_an_audit_walks_the_grid_of_a_plugin_and_finds_a_planted_fault(tmp_path,
     text = MINE.read_text().replace("spec.lipschitz, gap=spec.gradient_gap", "spec.lipschitz / 4")
     (tmp_path / "mine.py").write_text(text)
     assert main(["audit", "--plugin", "mine.py", "mechanism=one_step", "--quick"]) == 1
+
+
+@pytest.mark.parametrize("others", ["", ",noisy_gd"])
+def test_a_cell_that_failed_names_its_plugin_too(others, tmp_path, capsys):
+    before = "    def release(self, view, plan, gate):"
+    text = MINE.read_text().replace(before, f"{before}\n        raise ValueError")
+    (tmp_path / "mine.py").write_text(text)
+    words = ("-m", "--plugin", "mine.py", f"mechanism=one_step{others}", "loss=squared", *SMALL)
+    assert main(["run", *words, "out=study"]) == 1
+    assert "from outside: mechanism one_step of mine.py" in capsys.readouterr().out
+    study = tmp_path / "study"
+    for name in ("table.md", "table.tex", "report.html"):
+        shown = (study / name).read_text().replace("\\_", "_").lower()
+        assert "from outside: mechanism one_step of mine.py" in shown, name
+    (entry,) = json.loads((study / "ledger.json").read_text())["not_released"]
+    assert entry["plugins"].startswith("mechanism one_step of mine.py")

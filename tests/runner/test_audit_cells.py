@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dperm_cli.audit import declared_grid
+from dperm_cli.audit import declared_grid, statistical_attack
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.hard_pairs import ALONE, KINDS
 from dperm_cli.core.errors import PrivacyError
@@ -229,7 +229,7 @@ def test_noise_for_an_exact_minimiser_is_found(monkeypatch):
 
     budget = Budget(1.0, 1e-5)
     asked = {"seed": 0, "quick": True, "rounds": 4}
-    monkeypatch.setattr("dperm_cli.audit.statistical_attack.RUNS", {"gaussian": 8000})
+    monkeypatch.setattr(statistical_attack, "RUNS", {"gaussian": 8000})
     right = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
     assert 0.999 < right.replay.worst <= 1.0
     assert right.replay.faults == ()

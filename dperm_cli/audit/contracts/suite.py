@@ -140,7 +140,7 @@ def check(*plugins: str | os.PathLike[str] | type) -> CheckReport:
         InputError: One is no plug-in.
     """
     # whoever is checked stays known no longer than this
-    with plugin_sources.use_plugins(), quiet_stdout():
+    with plugin_sources.use_plugins(key="check"), quiet_stdout():
         offered, words = _find_plugins(plugins)
         return CheckReport(words, tuple(check_plugins(offered)))
 
@@ -171,7 +171,7 @@ def _name_class(cls: type) -> tuple[str, str]:
     """Kind and name of a class that was written in this very process."""
     kind = plugin_files.find_kind(cls)
     if not kind:
-        raise InputError(plugin_files.KEY, cls.__name__, "is no class of a plug-in")
+        raise InputError("check", cls.__name__, "is no class of a plug-in")
     return kind, plugin_files.check_name(cls.__name__, kind, cls)
 
 

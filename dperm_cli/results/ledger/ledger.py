@@ -152,10 +152,15 @@ def build_ledger(
         "choices": _choices(recorded, accountant),
         "not_released": [
             {name: row[name] for name in ("cell", "status", "reason", "mechanism", "epsilon")}
+            | _name_plugins(row)
             for row in others
         ],
     }
     return replace_nonfinite(found)
+
+
+def _name_plugins(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"plugins": row["plugins"]} if row.get("plugins") else {}
 
 
 def _incomplete(gaps: Sequence[str]) -> list[str]:
@@ -248,7 +253,7 @@ def _release(item: LedgerRelease, accountant: Accountant) -> dict[str, Any]:
         "seed": row["seed"],
         "version": row["version"],
         "not_covered": _list_uncovered(row),
-        **({"plugins": row["plugins"]} if row.get("plugins") else {}),
+        **_name_plugins(row),
         **named,
         **({} if item.recorded else {"record": False}),
     }

@@ -92,7 +92,7 @@ def build(rows: Sequence[Row]) -> Table:
     tagged = [{**row, "_variant": tags} for row, tags in zip(ran, find_variants(ran), strict=True)]
     groups = group_by(tagged, section_of)
     sections = tuple(_section(group) for group in groups.values())
-    return Table(sections, (*_notes(ran, _EVERY), *_refusals(rows)))
+    return Table(sections, (*_notes(ran, _EVERY, rows), *_refusals(rows)))
 
 
 def section_of(row: Row) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ def section_of(row: Row) -> tuple[Any, ...]:
 def list_notes(rows: Sequence[Row], shown: Container[str]) -> list[str]:
     """The notes on a table of summary rows that shows these columns only."""
     ran = [row for row in rows if row["status"] == "ok"]
-    return [*_notes(ran, shown), *_refusals(rows)]
+    return [*_notes(ran, shown, rows), *_refusals(rows)]
 
 
 def format_tables(csv: str, table: Table) -> dict[str, str]:
@@ -250,9 +250,12 @@ def _optimum_facts(rows: Sequence[Row]) -> list[str]:
     return [" | ".join(words)] if words else []
 
 
-def _notes(rows: Sequence[Row], shown: Container[str]) -> list[str]:
+def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> list[str]:
+    """What is to be said of rows with a release; ``every`` has those without one as well."""
+    outside = [use for row in every for use in plugin_words.read_uses(row.get("plugins"))]
+    told = [f"from outside: {plugin_words.summarise_uses(outside)}."] if outside else []
     if not rows:
-        return []
+        return told
     notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
@@ -287,9 +290,7 @@ def _notes(rows: Sequence[Row], shown: Container[str]) -> list[str]:
         notes.append(LOCAL)
     if any(row.get("information") is not None for row in rows):
         notes.append(INFORMATION)
-    outside = [use for row in rows for use in plugin_words.read_uses(row.get("plugins"))]
-    if outside:
-        notes.append(f"from outside: {plugin_words.summarise_uses(outside)}.")
+    notes += told
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes

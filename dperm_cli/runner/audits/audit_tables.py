@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.mechanism_audit import Verdict
 from dperm_cli.runner.audits.audit_grid import GridWalk
 
 HEAD = (
@@ -27,7 +28,7 @@ def format_findings(found: Any) -> str:
     if found.reports:
         names = dict.fromkeys(report.mechanism for report in found.reports)
         parts.append(_columns([CASES, *(_summary(name, found.reports) for name in names)]))
-    left = list_unattacked(found.reports, found.walks)
+    left = list_unattacked(found.reports, found.walks, found.verdicts)
     if left:
         parts.append("\n".join(["not attacked:", *(f"  {line}" for line in left)]))
     return "\n\n".join(parts) if parts else "nothing was audited"
@@ -42,9 +43,15 @@ def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
     ]
 
 
-def list_unattacked(reports: Sequence[Report], walks: Sequence[GridWalk]) -> list[str]:
+def list_unattacked(
+    reports: Sequence[Report], walks: Sequence[GridWalk], verdicts: Sequence[Verdict] = ()
+) -> list[str]:
     """A line for everything that was not attacked, with the reason; equal reasons share one."""
     left = [(walk.name, reason, what) for walk in walks for what, reason in walk.missing]
+    for verdict in verdicts:
+        for words in verdict.not_attacked:
+            what, _, reason = words.partition(": ")
+            left.append((verdict.name, reason, what))
     for report in reports:
         name, case = report.mechanism, f"case {report.case}"
         if not report.is_attacked:

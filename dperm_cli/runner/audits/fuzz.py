@@ -29,7 +29,7 @@ from dperm_cli.audit.first_difference import first_difference
 from dperm_cli.audit.fuzz_draws import Draw, draw, targets
 from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import Syntax
@@ -257,7 +257,7 @@ def parse(arguments: Sequence[str]) -> dict[str, Any]:
     given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
     given |= Syntax(keys=KEYS, operands=False).split(arguments).settings
     known = list(dict.fromkeys(target.chain[0] for target in targets()))
-    mechanism = checks.choice("mechanism", given["mechanism"], ("all", *known))
+    mechanism = plugin_sources.choose("mechanism", given["mechanism"], ("all", *known))
     number = _whole("draw", given["draw"]) if given["draw"] else None
     seed = secrets.randbits(32) if given["seed"] == "fresh" else _whole("seed", given["seed"])
     out = Path(checks.path("out", given["out"])) if given["out"] else None

@@ -11,7 +11,7 @@ from dperm_cli.audit import hard_pairs, pair_file
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.opened_cell import OK
-from dperm_cli.core import checks, registry
+from dperm_cli.core import plugin_sources, registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner.audit_findings import Findings, attack_instance
 from dperm_cli.runner.audit_request import Asked
@@ -67,7 +67,7 @@ def check_protective(names: Iterable[str]) -> None:
     """InputError for the name of a mechanism that promises nothing: there is nothing to attack."""
     for name in names:
         registry.look_up("mechanism", name)
-        checks.choice("mechanism", name, ("all", *registry.list_protective()))
+        plugin_sources.choose("mechanism", name, ("all", *registry.list_protective()))
 
 
 def _check_guarantees(found: Iterable[cell_schema.Cell]) -> None:

@@ -17,6 +17,7 @@ from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.core.foreign_errors import hide_words
 from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
@@ -40,7 +41,7 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.outside_release import check_drawn, hide_words
+from dperm_cli.runner.cells.outside_release import check_drawn
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
@@ -165,13 +166,23 @@ def run(
 def _run(
     prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool
 ) -> list[dict[str, Any]]:
+    hidden = prepared.plugins is not None and not debug
     common = make_common_columns(prepared)
     try:
-        budget, kind = find_budget(prepared)
-        common |= {"delta": budget.delta}
-        _ = prepared.spec  # raises Unsupported before anything slow is computed
-        prepared = make_feature_rows(prepared)
-        return _release(prepared, budget, kind, common, optimum_of(prepared.target), debug)
+        with hide_words(hidden, keep=(Unsupported,)):
+            budget, kind = find_budget(prepared)
+            common |= {"delta": budget.delta}
+            _ = prepared.spec  # raises Unsupported before anything slow is computed
+        with hide_words(hidden):
+            prepared = make_feature_rows(prepared)
+            optimum = optimum_of(prepared.target)
+        start = time.perf_counter()
+        with hide_words(hidden, keep=(Unsupported,)):  # a plan sees public facts alone
+            plan, grid = plan_of(prepared, budget)
+            guarantee = check(plan, budget, kind, prepared.cell.mechanism.is_unprotected)
+        with hide_words(hidden):
+            planned = Planned(budget, kind, plan, grid, guarantee)
+            return _release(prepared, planned, common, optimum, start)
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
@@ -212,22 +223,30 @@ def budget_of(prepared: Prepared, kind: str) -> Budget:
     return Budget(cell.epsilon, delta, cell.relation)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A checked plan, and the budget that it keeps to."""
+
+    budget: Budget
+    kind: str
+    plan: Plan
+    grid: Grid | None
+    guarantee: Guarantee
+
+
 def _release(
     prepared: Prepared,
-    budget: Budget,
-    kind: str,
+    planned: Planned,
     common: dict[str, Any],
     optimum: Optimum,
-    debug: bool,
+    start: float,
 ) -> list[dict[str, Any]]:
     cell, problem = prepared.cell, prepared.problem
     spec: Any = prepared.spec
-    start = time.perf_counter()
-    plan, grid = plan_of(prepared, budget)
-    guarantee = check(plan, budget, kind, cell.mechanism.is_unprotected)
+    budget, kind, plan, grid = planned.budget, planned.kind, planned.plan, planned.grid
+    guarantee = planned.guarantee
     view, plan_of_release, gate = open_release(prepared, plan, budget, grid)
-    with hide_words() if prepared.plugins and not debug else contextlib.nullcontext():
-        released = cell.mechanism.release(view, plan_of_release, gate)
+    released = cell.mechanism.release(view, plan_of_release, gate)
     check_drawn(cell.mechanism, gate)
     if cell.noise == "secure":
         common = common | {"release": new_name()}

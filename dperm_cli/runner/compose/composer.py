@@ -21,7 +21,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from dperm_cli.core import catalogue, plugin_files, plugin_sources
+from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.package_paths import find_shipped
@@ -132,9 +132,7 @@ def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
         allowed = f"is the name of a file: say dataset={reader} dataset.path={name}"
         return InputError(group, name, allowed)
     guess = nearest(str(name), known)
-    names = ", ".join(known)
-    if group in plugin_files.KINDS:
-        names += f"; {plugin_sources.HINT}"
+    names = plugin_sources.add_hint(group, ", ".join(known))
     shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
     return InputError(group, name, shorter, known)
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.operands import Words
+from dperm_cli.core.operands import Words, refuse_operands
 from dperm_cli.results.records.store import Store
 
 
@@ -14,7 +14,7 @@ def name_one(words: Words, key: str = "STUDY") -> str:
     """The one folder that a verb is about; ``out=`` is taken as well."""
     named = [*words.operands, *([words.settings["out"]] if "out" in words.settings else [])]
     if len(named) != 1:
-        raise InputError(key, " ".join(named), "must be one folder (the out= of a run)")
+        raise refuse_operands(key, named, "must be one folder (the out= of a run)")
     return named[0]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import catalogue, checks, registry
+from dperm_cli.core import catalogue, checks, plugin_sources, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
@@ -209,7 +209,7 @@ def _names(given: tuple[Any, ...], composer: Composer) -> tuple[str, ...]:
     names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:
         registry.look_up("mechanism", name)
-        checks.choice("mechanism", name, ("all", *composer.list_names("mechanism")))
+        plugin_sources.choose("mechanism", name, ("all", *composer.list_names("mechanism")))
     return tuple(dict.fromkeys(names))
 
 

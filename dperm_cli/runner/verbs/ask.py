@@ -23,6 +23,7 @@ from dperm_cli.core.errors import (
     PrivacyError,
     Unsupported,
 )
+from dperm_cli.core.foreign_errors import hide_words
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 from dperm_cli.mechanisms.base import Plan
@@ -77,7 +78,8 @@ def _ask(arguments: list[str]) -> int:
             # a file is refused as a whole, before anything is spent
             faults, rows = [], iter(list(_rows(lines, columns)))
         print(told, file=sys.stderr)
-        code = _answer_rows(prepared, session, rows)
+        with hide_words(prepared.plugins is not None):
+            code = _answer_rows(prepared, session, rows)
         return code or (EXIT_INPUT if faults else EXIT_OK)
 
 
@@ -102,7 +104,9 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     # fresh noise for every session: two that ask other questions must not share any
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
-    session = item.mechanism.session(KernelView(prepared.kernel), run_cell.drop_reserve(made), gate)
+    view = KernelView(prepared.kernel)
+    with hide_words(prepared.plugins is not None):
+        session = item.mechanism.session(view, run_cell.drop_reserve(made), gate)
     row = session_record.row(prepared, made, budget, found)
     session = session_record.RecordedSession(session, out, row, prepared.code)
     told = Publishable.of(

@@ -44,11 +44,11 @@ def audit(arguments: list[str]) -> int:
         print(note, file=sys.stderr)
     rows = make_rows(found, asked.seed)
     print(_json(rows) if asked.format == "json" else audit_tables.format_findings(found))
-    for fault in found.faults:
-        print(fault, file=sys.stderr)
+    for line in [*found.faults, *found.unattacked]:
+        print(line, file=sys.stderr)
     if asked.out is not None:
         _write(asked.out, rows)
-    return EXIT_FAILED if found.faults or found.is_empty else EXIT_OK
+    return EXIT_OK if found.is_passed else EXIT_FAILED
 
 
 def find_all(asked: Asked) -> Findings:
@@ -119,9 +119,15 @@ def _audit_all(asked: Asked) -> Findings:
 
 
 def _no_case(walk: GridWalk) -> Report:
-    """The report on a mechanism of which nothing on the grid can be run."""
-    reason = walk.missing[0][1] if walk.missing else "it has no settings"
-    return Report(walk.name, "no settings", faults=[f"no case of the grid can be run: {reason}"])
+    """The report on a mechanism of which nothing on the grid can be run.
+
+    A shipped one is on the grid: that is a fault.
+    """
+    why = walk.missing[0][1] if walk.missing else "it has no settings"
+    words = f"no case of the grid can be run: {why}"
+    if walk.name in registry.list_shipped("mechanism"):
+        return Report(walk.name, "no settings", faults=[words])
+    return Report(walk.name, "no settings", reason=words)
 
 
 def _adversaries(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dperm_cli.audit.contracts import suite
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
-from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.runner.sweep.progress import open_step_meter
 
 
@@ -13,11 +13,8 @@ def check(arguments: list[str]) -> int:
     words = Syntax(keys=("format",)).split(arguments)
     form = words.choose("format", FORMATS)
     if not words.operands:
-        raise InputError("check", "", "needs a file ending in .py, or the name of a package")
+        raise refuse_operands("check", [], "needs a file ending in .py, or the name of a package")
     with open_step_meter("check"):
-        try:
-            report = suite.check(*words.operands)
-        except InputError as error:
-            raise InputError("check", error.value, error.allowed) from None
+        report = suite.check(*words.operands)
     print(report.to_json() if form == "json" else report)
     return EXIT_FAILED if report.is_broken else EXIT_OK

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
-from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.tables import comparison
@@ -19,7 +19,7 @@ def compare(arguments: list[str]) -> int:
     words = Syntax(keys=("format",)).split(arguments)
     form, operands = words.choose("format", FORMATS), words.operands
     if len(operands) != 2:
-        raise InputError("STUDY", " ".join(operands), "must be two folders (the out= of two runs)")
+        raise refuse_operands("STUDY", operands, "must be two folders (the out= of two runs)")
     made = compare_studies(*operands)
     found = made.found
     if form == "json":

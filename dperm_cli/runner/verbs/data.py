@@ -7,6 +7,7 @@ import time
 
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError
+from dperm_cli.core.operands import refuse_operands
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
@@ -28,7 +29,7 @@ def data(arguments: list[str]) -> int:
             raise InputError("data list", " ".join(rest), "takes no arguments")
         return _list()
     if not rest or "=" in rest[0]:
-        raise InputError(f"data {verb}", " ".join(rest), "needs the name of a data set")
+        raise refuse_operands(f"data {verb}", rest, "needs the name of a data set")
     if verb == "verify":
         return _verify(rest[0], rest[1:])
     if len(rest) > 1:

@@ -10,7 +10,7 @@ from typing import Any
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, StorageError, make_printable
 from dperm_cli.core.files import read_bytes, write_atomically
-from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.release_log_lines import Entry, Gap
@@ -29,7 +29,7 @@ def merge(arguments: list[str]) -> int:
     form, operands = words.choose("format", FORMATS), words.operands
     to = checks.path("out", words.settings.get("out", ""), "must name the folder to write to")
     if len(operands) < 2:
-        raise InputError("STUDY", " ".join(operands), "must be at least two folders")
+        raise refuse_operands("STUDY", operands, "must be at least two folders")
     out = Path(to)
     run.check_folder(out)
     sources = [Store(study_folder.find_folder(name)) for name in operands]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile
-from dperm_cli.core.operands import Syntax
+from dperm_cli.core.operands import Syntax, refuse_operands
 from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file, query_rows
@@ -22,7 +22,7 @@ def predict(arguments: list[str]) -> int:
     operands = words.operands
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
-        raise InputError("predict", " ".join(operands), allowed)
+        raise refuse_operands("predict", operands, allowed)
     form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
     to = OutputFile.of("out", words.settings["out"]) if "out" in words.settings else None
     found = model_file.read(operands[0])

@@ -13,7 +13,7 @@ from typing import Any
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
-from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
+from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax, refuse_operands
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records import manifest
@@ -142,7 +142,7 @@ def request(arguments: list[str]) -> ReproduceRequest:
     names, given = words.operands, words.settings
     if len(names) != 1:
         listed = ", ".join(catalogue.choices("experiment"))
-        raise InputError("experiment", " ".join(names), f"must be one of {listed}")
+        raise refuse_operands("experiment", names, f"must be one of {listed}")
     place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
     out = given.get("out", place)
     checks.path("out", out, "must be a folder name")

@@ -15,6 +15,7 @@ from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, find_special
+from dperm_cli.core.foreign_errors import refuse_errors
 from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
@@ -197,12 +198,13 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     prepared = []
     for item in study_cells:
         name = hash_facts(item.config["dataset"])
-        if name not in loaded:
-            loaded[name] = item.dataset.load()
-        data = loaded[name]
-        _check_scaling(item, data)
-        prepared.append(cells.prepare(item, data))
-        _check_constants(item, prepared[-1].problem)
+        with refuse_errors():
+            if name not in loaded:
+                loaded[name] = item.dataset.load()
+            data = loaded[name]
+            _check_scaling(item, data)
+            prepared.append(cells.prepare(item, data))
+            _check_constants(item, prepared[-1].problem)
     return prepared
 
 

@@ -1,0 +1,54 @@
+"""List the entry points for plug-ins of installed packages; none is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from dperm_cli.core.plugin_files import ENTRY_POINTS
+
+_MOST_BYTES = 1 << 20  # of a package's entry points that are read
+
+
+def list_entry_points() -> tuple[Any, ...]:
+    """The entry points of all installed packages in the groups of ``ENTRY_POINTS``."""
+    folders = [folder for folder in sys.path if _offers_plugins(folder)]
+    if not folders:
+        return ()
+    from importlib.metadata import distributions  # takes longer than all the rest
+
+    found = {
+        (point.group, point.name, point.value, package.name): point
+        for package in distributions(path=folders)
+        for point in package.entry_points
+        if point.group in ENTRY_POINTS
+    }
+    return tuple(found[key] for key in sorted(found))
+
+
+def _offers_plugins(folder: str) -> bool:
+    """Whether a package that is installed in a folder has entry points for plug-ins.
+
+    The working folder is none where packages are installed, though ``python -m`` imports from it.
+    """
+    if not folder or os.path.realpath(folder) == os.getcwd():
+        return False
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    return any(_mentions_plugins(os.path.join(folder, name)) for name in names)
+
+
+def _mentions_plugins(folder: str) -> bool:
+    try:
+        with open(os.path.join(folder, "entry_points.txt"), "rb") as file:
+            return b"dperm." in file.read(_MOST_BYTES)
+    except OSError:
+        return False
+
+
+def find_package(point: Any) -> str:
+    """The name of the installed package that an entry point is of."""
+    return point.dist.name if point.dist is not None else point.value.partition(":")[0]
