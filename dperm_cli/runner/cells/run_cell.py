@@ -40,7 +40,12 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.outside_release import check_drawn, hide_words
+from dperm_cli.runner.cells.outside_release import (
+    check_drawn,
+    hide_words,
+    lock_records,
+    read_points,
+)
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
@@ -171,7 +176,9 @@ def _run(
         common |= {"delta": budget.delta}
         _ = prepared.spec  # raises Unsupported before anything slow is computed
         prepared = make_feature_rows(prepared)
-        return _release(prepared, budget, kind, common, optimum_of(prepared.target), debug)
+        shared = (prepared.data, prepared.problem.data) if prepared.plugins else ()
+        with lock_records(*shared):
+            return _release(prepared, budget, kind, common, optimum_of(prepared.target), debug)
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
@@ -232,7 +239,7 @@ def _release(
     if cell.noise == "secure":
         common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
-    theta = np.asarray(released.theta)
+    theta = read_points(cell.mechanism, released, cell.trials)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
