@@ -54,3 +54,34 @@ def test_a_release_without_noise_is_none(reason):
     status, words = reason("total = total + np.random.normal(size=total.shape)")
     assert status == "failed"
     assert "no noise was drawn" in words
+
+
+@pytest.mark.parametrize("line", ["view.x[:] = 0", "view.y[:] = 0"])
+def test_a_plug_in_cannot_change_the_records_of_the_next_cell(tmp_path, line):
+    (tmp_path / "mine.py").write_text(TEXT.replace("LINE", line))
+    keys = KEYS | {"mechanism": ["mine", "noisy_gd"], "plugins": [tmp_path / "mine.py"]}
+    mixed = dperm_cli.run(out=tmp_path / "mixed", **keys).frame().set_index("mechanism")
+    alone = dperm_cli.run(out=tmp_path / "alone", **KEYS | {"mechanism": "noisy_gd"}).frame()
+    assert mixed.loc["mine", "status"] == "failed"
+    assert "line 14 of mine.py" in mixed.loc["mine", "reason"]
+    assert mixed.loc["noisy_gd", "excess_risk_median"] == alone.loc[0, "excess_risk_median"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("return Release(start + 1j * total)", "real numbers"),
+        ("return Release(total > 0)", "real numbers"),
+        ("return Release(start.astype(object))", "real numbers"),
+        ("return Release(start.astype(str))", "real numbers"),
+        ("return Release(start[:1])", "one point for each of 2 trials"),
+        ("return Release(start[0])", "one point for each of 2 trials"),
+        ("return None", "no Release"),
+    ],
+)
+def test_a_release_of_another_form_is_a_failed_row_that_shows_no_value(reason, line, words):
+    draw = "gate.stream(plan.events[0], view.spec.p).add(total, 0)"
+    status, said = reason(f"total = {draw}\n        {line}")
+    assert status == "failed"
+    assert words in said
+    assert "array(" not in said

@@ -2,10 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.plugin_classes import is_shipped
-from dperm_cli.mechanisms.base import Mechanism
+from dperm_cli.mechanisms.base import Mechanism, Release
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.data import Data
+
+
+@contextmanager
+def lock_records(*every: Data) -> Iterator[None]:
+    """Refuse writes to the records while the block runs: the next cell has the same arrays."""
+    parts: list[Any] = []
+    for one in every:
+        held: tuple[Any, ...] = one.x, one.y, one.names, one.x_test, one.y_test
+        for rows in held:
+            parts += [rows.data, rows.indices, rows.indptr] if sparse.issparse(rows) else [rows]
+    arrays = [part for part in parts if isinstance(part, np.ndarray) and part.flags.writeable]
+    # one array may stand in several places, and is unlocked once
+    opened = list({id(array): array for array in arrays}.values())
+    try:
+        for array in opened:
+            array.flags.writeable = False
+        yield
+    finally:
+        # a view can be unlocked only after what it is a view of
+        for array in sorted(opened, key=lambda array: array.base is not None):
+            array.flags.writeable = True
+
+
+def read_points(mechanism: Mechanism, released: Any, trials: int) -> np.ndarray:
+    """The released points, [trials, p], as an array of its own where the mechanism is from outside.
+
+    Raises:
+        DpermError: They are of another form. No value is shown.
+    """
+    if is_shipped(type(mechanism)):
+        return np.asarray(released.theta)
+    name = type(mechanism).__name__
+    if not isinstance(released, Release):
+        raise DpermError(f"{name} returned no Release, but <{type(released).__name__}>")
+    theta = np.asarray(released.theta)
+    if theta.dtype.kind not in "fiu":
+        raise DpermError(f"{name} released points of {theta.dtype.name}, and not of real numbers")
+    if theta.ndim != 2 or len(theta) != trials:
+        shape = f"an array of shape {list(theta.shape)}"
+        raise DpermError(f"{name} released {shape}, and not one point for each of {trials} trials")
+    return theta.astype(np.float64)
 
 
 def check_drawn(mechanism: Mechanism, gate: Gate) -> None:

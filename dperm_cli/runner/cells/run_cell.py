@@ -41,7 +41,7 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.outside_release import check_drawn
+from dperm_cli.runner.cells.outside_release import check_drawn, lock_records, read_points
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
@@ -175,14 +175,17 @@ def _run(
             _ = prepared.spec  # raises Unsupported before anything slow is computed
         with hide_words(hidden):
             prepared = make_feature_rows(prepared)
-            optimum = optimum_of(prepared.target)
-        start = time.perf_counter()
-        with hide_words(hidden, keep=(Unsupported,)):  # a plan sees public facts alone
-            plan, grid = plan_of(prepared, budget)
-            guarantee = check(plan, budget, kind, prepared.cell.mechanism.is_unprotected)
-        with hide_words(hidden):
-            planned = Planned(budget, kind, plan, grid, guarantee)
-            return _release(prepared, planned, common, optimum, start)
+        shared = (prepared.data, prepared.problem.data) if prepared.plugins else ()
+        with lock_records(*shared):
+            with hide_words(hidden):
+                optimum = optimum_of(prepared.target)
+            start = time.perf_counter()
+            with hide_words(hidden, keep=(Unsupported,)):  # a plan sees public facts alone
+                plan, grid = plan_of(prepared, budget)
+                guarantee = check(plan, budget, kind, prepared.cell.mechanism.is_unprotected)
+            with hide_words(hidden):
+                planned = Planned(budget, kind, plan, grid, guarantee)
+                return _release(prepared, planned, common, optimum, start)
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
@@ -251,7 +254,7 @@ def _release(
     if cell.noise == "secure":
         common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
-    theta = np.asarray(released.theta)
+    theta = read_points(cell.mechanism, released, cell.trials)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
