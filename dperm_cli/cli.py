@@ -7,9 +7,7 @@ import importlib
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from dperm_cli import __version__
 from dperm_cli.core import (
@@ -67,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 def _dispatch_safely(arguments: list[str], debug: bool) -> int:
     """The exit code of a verb; what goes wrong is told in one line."""
     try:
-        with _raise_at_signals(), foreign_errors.show_words(debug):
+        with environment.raise_at_signals(), foreign_errors.show_words(debug):
             code = dispatch(arguments)
             sys.stdout.flush()
         return code
@@ -103,20 +101,6 @@ def _tell_end(end: KeyboardInterrupt, arguments: list[str]) -> int:
     kept = "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING_VERBS else ""
     print(f"{word}{kept}", file=sys.stderr)
     return EXIT_SIGNAL + number
-
-
-@contextmanager
-def _raise_at_signals() -> Iterator[None]:
-    """While the block runs, signals that end a process are raised in it as Ctrl-C is."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = environment.end_at_signals()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def dispatch(arguments: list[str]) -> int:

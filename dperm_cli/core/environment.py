@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -37,6 +40,7 @@ GROUP_SIGNALS = (
 LIBRARIES = 1 << 30
 INSTEAD = "raise the limit, or take less data, fewer trials or fewer workers"
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "unable to allocate")
+_AGAIN_SECONDS = 0.01  # until a signal that was lost is raised again
 
 Handler = Callable[[int, FrameType | None], Any] | int
 
@@ -60,13 +64,19 @@ def settle() -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))
 
 
-def end_at_signals() -> dict[int, Handler]:
-    """Have every ending signal raise ``Terminated``; the handlers that were there before.
+@contextmanager
+def raise_at_signals() -> Iterator[frozenset[int]]:
+    """While the block runs, have every ending signal raise ``Terminated`` in it, once.
 
     A signal that is ignored stays ignored: that is how ``nohup`` works. So does one that somebody
     else handles, such as a timer of the program that calls. SIGTERM always ends.
-    """
 
+    Yields:
+        The signals that are raised; none outside of the main thread, which alone is sent them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield frozenset()
+        return
     ended: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -74,13 +84,30 @@ def end_at_signals() -> dict[int, Handler]:
         if len(ended) == 1:  # none is heeded while the first is handled
             raise Terminated(number)
 
+    def tell_lost(lost: Any) -> None:
+        """Python drops what is raised while it takes an object away: raise it again, afterwards."""
+        if not isinstance(lost.exc_value, Terminated):
+            hook(lost)
+            return
+        ended.clear()
+        number = lost.exc_value.number
+        again = threading.Timer(_AGAIN_SECONDS, _thread.interrupt_main, (number,))
+        again.daemon = True
+        again.start()
+
     before: dict[int, Handler] = {}
-    for number in ENDING_SIGNALS:
-        found = signal.getsignal(number)
-        if found in (signal.SIG_DFL, signal.default_int_handler) or number == signal.SIGTERM:
-            before[number] = signal.SIG_DFL if found is None else found
-            signal.signal(number, end)
-    return before
+    hook, sys.unraisablehook = sys.unraisablehook, tell_lost
+    try:
+        for number in ENDING_SIGNALS:
+            found = signal.getsignal(number)
+            if found in (signal.SIG_DFL, signal.default_int_handler) or number == signal.SIGTERM:
+                before[number] = signal.SIG_DFL if found is None else found
+                signal.signal(number, end)
+        yield frozenset(before)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
 
 
 def find_end(error: BaseException) -> KeyboardInterrupt | None:

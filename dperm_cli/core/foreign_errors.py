@@ -18,6 +18,7 @@ from dperm_cli.core.errors import NOTHING, DpermError, InputError
 
 VARIABLE = "DPERM_DEBUG"  # is inherited by workers
 _OWN = __name__.partition(".")[0]
+_LIBRARIES = ("builtins", _OWN, "numpy", "scipy", "pandas")
 
 
 @contextmanager
@@ -68,7 +69,7 @@ def describe(error: BaseException) -> str:
     """``ValueError (line 3 of mine.py)``; with ``--debug`` the rest goes to stderr."""
     if os.environ.get(VARIABLE):
         traceback.print_exception(error, file=sys.stderr)
-    words = f"{type(error).__name__} ({_find_place(error)[1]}) in a run with a plug-in; its "
+    words = f"{_name_type(error)} ({_find_place(error)[1]}) in a run with a plug-in; its "
     return f"{words}message may show records, and is not kept: --debug shows it"
 
 
@@ -88,6 +89,16 @@ def show_words(is_shown: bool) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(VARIABLE, None)
+
+
+def _name_type(error: BaseException) -> str:
+    """The nearest type that a library defines: code from outside may put a value into a name."""
+    for kind in type(error).__mro__:
+        top = kind.__module__.partition(".")[0]
+        found = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
+        if top in _LIBRARIES and found is kind:
+            return kind.__name__
+    return "error"
 
 
 def _is_harmless(error: BaseException, keep: tuple[type[Exception], ...]) -> bool:

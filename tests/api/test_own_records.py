@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import dperm_cli
 
@@ -88,9 +89,9 @@ BAD = {
     "no labels": (ROWS, None, {}, "y=None: must be given"),
     "labels without rows": (None, LABELS, {}, "needs X="),
     "too few labels": (ROWS, LABELS[:9], {}, "9 values: must be 60"),
-    "a cube": (np.ones((2, 2, 2)), LABELS, {}, "X=<ndarray>: must be a matrix"),
-    "text": (np.array([["a"]]), [1], {}, "X=<ndarray>: must be a matrix"),
-    "nothing": (np.empty((0, 3)), [], {}, "X=<ndarray>: must be a matrix"),
+    "a cube": (np.ones((2, 2, 2)), LABELS, {}, "X=<ndarray of shape .*>: must be a matrix"),
+    "text": (np.array([["a"]]), [1], {}, "X=<ndarray of shape .*>: must be a matrix"),
+    "nothing": (np.empty((0, 3)), [], {}, "X=<ndarray of shape .*>: must be a matrix"),
     "labels of a matrix": (ROWS, np.ones((60, 2)), {}, "y=<ndarray>"),
     "a hole": (HOLES, LABELS, {}, "record 3, column 2 is missing"),
     "a column of text": (
@@ -140,3 +141,25 @@ def test_masked_values_are_refused_and_not_read_as_values(key):
     values[key] = np.ma.masked_equal(values[key], 1.0)
     with pytest.raises(dperm_cli.InputError, match=f"^{key}=.*masked"):
         dperm_cli.load_data(**values)
+
+
+def test_a_series_of_another_order_than_its_frame_is_refused():
+    """Pandas would pair them by index, and numpy by position."""
+    shuffled = FRAME["sick"].sample(frac=1.0, random_state=1)
+    with pytest.raises(dperm_cli.InputError, match="y=<Series>: has another index than X"):
+        load(FRAME[["age", "dose"]], shuffled)
+    assert np.array_equal(
+        load(FRAME[["age", "dose"]], shuffled.loc[FRAME.index]).y,
+        load(FRAME[["age", "dose"]], FRAME["sick"]).y,
+    )
+
+
+@pytest.mark.parametrize(("X", "said"), [
+    (np.zeros((0, 3)), r"<ndarray of shape \[0, 3\], type float64>"),
+    (ROWS.astype(object), r"type object>: must be a matrix"),
+    (sparse.csr_matrix(ROWS), r"<csr_matrix>: is sparse: give X.toarray\(\)"),
+    ([[1.0], [1.0, 2.0]], "<list>: must be a matrix"),
+])  # fmt: skip
+def test_rows_that_are_no_matrix_are_told_by_shape_and_type(X, said):
+    with pytest.raises(dperm_cli.InputError, match=said):
+        load(X, LABELS)

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -72,15 +73,35 @@ def default_action(request):
 @pytest.mark.parametrize("default_action", sorted(environment.ENDING_SIGNALS), indirect=True)
 def test_a_signal_ends_once(default_action):
     number = default_action
-    before = environment.end_at_signals()
-    try:
+    with environment.raise_at_signals():
         with pytest.raises(environment.Terminated) as ended:
             os.kill(os.getpid(), number)
         assert ended.value.number == number
         os.kill(os.getpid(), number)  # is not heeded any more
+
+
+def test_a_signal_is_not_lost_while_an_object_is_taken_away():
+    """Python drops errors there, and the signal with them."""
+
+    class Lock:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGHUP)
+            reached.append("after the signal")
+
+    def drop_lock_and_work():
+        lock = Lock()
+        del lock
+        assert reached == []
+        time.sleep(30)
+
+    reached: list[str] = []
+    before, kept = sys.unraisablehook, signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with environment.raise_at_signals(), pytest.raises(environment.Terminated, match="SIGHUP"):
+            drop_lock_and_work()
     finally:
-        for other, handler in before.items():
-            signal.signal(other, handler)
+        signal.signal(signal.SIGHUP, kept)
+    assert sys.unraisablehook is before
 
 
 def test_an_error_of_a_library_that_was_cut_short_is_the_end_that_was_asked_for():
@@ -94,12 +115,10 @@ def test_a_signal_that_the_caller_handles_stays_its_own():
     seen = []
     kept = signal.signal(signal.SIGALRM, lambda number, _: seen.append(number))
     try:
-        before = environment.end_at_signals()
-        os.kill(os.getpid(), signal.SIGALRM)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with environment.raise_at_signals() as raised:
+            os.kill(os.getpid(), signal.SIGALRM)
         assert seen == [signal.SIGALRM]
-        assert signal.SIGALRM not in before
+        assert signal.SIGALRM not in raised
     finally:
         signal.signal(signal.SIGALRM, kept)
 
@@ -107,11 +126,9 @@ def test_a_signal_that_the_caller_handles_stays_its_own():
 def test_nohup_is_heeded():
     kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        before = environment.end_at_signals()
-        os.kill(os.getpid(), signal.SIGHUP)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        assert signal.SIGHUP not in before
+        with environment.raise_at_signals() as raised:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.SIGHUP not in raised
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +44,8 @@ class Table:
             y: Of numpy, a list, or a series of pandas.
 
         Raises:
-            InputError: They are something else, or of different lengths; no value is shown.
+            InputError: They are something else, of different lengths, or a frame and a series whose
+                indices differ; no value is shown.
         """
         if X is None:
             if y is not None:
@@ -53,6 +54,7 @@ class Table:
         names, columns = _read_frame(X) if _is_frame(X) else _read_matrix(X)
         n = len(columns[0])
         if y is not None:
+            _refuse_other_index(X, y)
             label, values = _read_target(y)
             if len(values) != n:
                 raise InputError(
@@ -148,6 +150,13 @@ def _require_table() -> Table:
     return table
 
 
+def _refuse_other_index(X: Any, y: Any) -> None:
+    """A frame and a series are paired row by row: their indices must say that they belong so."""
+    if _is_frame(X) and hasattr(y, "index") and hasattr(y, "name") and not X.index.equals(y.index):
+        allowed = "has another index than X: give y.loc[X.index], or y.to_numpy() for the same rows"
+        raise InputError("y", f"<{type(y).__name__}>", allowed)
+
+
 def _is_frame(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and value.ndim == 2
 
@@ -172,12 +181,18 @@ def _read_series(series: Any) -> np.ndarray:
 
 
 def _read_matrix(X: Any) -> tuple[list[str], list[np.ndarray]]:
-    try:
-        found: Any = _read_array("X", X)
-    except (ValueError, TypeError):
-        found = np.empty(0)
-    if found.ndim != 2 or found.dtype.kind not in "biuf" or 0 in found.shape:
+    if hasattr(X, "toarray"):
+        raise InputError("X", f"<{type(X).__name__}>", "is sparse: give X.toarray(), or a file in "
+                         "the format svmlight (dataset=svmlight)")  # fmt: skip
+    found: Any = None
+    with suppress(ValueError, TypeError):
+        found = _read_array("X", X)
+    if found is None:
         raise InputError("X", f"<{type(X).__name__}>", _NOT_A_MATRIX)
+    if found.ndim != 2 or found.dtype.kind not in "biuf" or 0 in found.shape:
+        kind = found.dtype.type.__name__.rstrip("_")
+        seen = f"<{type(X).__name__} of shape {list(found.shape)}, type {kind}>"
+        raise InputError("X", seen, _NOT_A_MATRIX)
     return [f"x{i + 1}" for i in range(found.shape[1])], list(found.T)
 
 

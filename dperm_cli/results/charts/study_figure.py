@@ -74,7 +74,7 @@ def build_figure(
     joined = aggregate_rows(rows, keys)
     found = [panel for panel in panels(joined, view) if panel.points]
     if not found:
-        return None, f"no figure: no cell has a {view.y.replace('_', ' ')} that can be drawn"
+        return None, f"no figure: no cell has a value of {view.y} that can be drawn"
     shown, note = _leave_out(found, rows, view)
     shown = [_select_lines(panel, view) for panel in shown]
     facts = _Facts(shown, joined, keys)

@@ -14,6 +14,9 @@ from dperm_cli.core.plugin_classes import is_shipped
 from dperm_cli.mechanisms.base import Mechanism, Release
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
+from dperm_cli.sets.base import ConvexSet
+
+_NEAR = 1e-6  # of the radius: what a projection may be off
 
 
 @contextmanager
@@ -37,11 +40,13 @@ def lock_records(*every: Data) -> Iterator[None]:
             array.flags.writeable = True
 
 
-def read_points(mechanism: Mechanism, released: Any, trials: int) -> np.ndarray:
+def read_points(
+    mechanism: Mechanism, released: Any, trials: int, constraint: ConvexSet | None
+) -> np.ndarray:
     """The released points, [trials, p], as an array of its own where the mechanism is from outside.
 
     Raises:
-        DpermError: They are of another form. No value is shown.
+        DpermError: They are of another form, or outside the set. No value is shown.
     """
     if is_shipped(type(mechanism)):
         return np.asarray(released.theta)
@@ -54,7 +59,11 @@ def read_points(mechanism: Mechanism, released: Any, trials: int) -> np.ndarray:
     if theta.ndim != 2 or len(theta) != trials:
         shape = f"an array of shape {list(theta.shape)}"
         raise DpermError(f"{name} released {shape}, and not one point for each of {trials} trials")
-    return theta.astype(np.float64)
+    theta = theta.astype(np.float64)
+    if constraint is not None and not np.all(constraint.contains(theta, _NEAR)):
+        allowed = "released a point outside the set, or one that is not finite"
+        raise DpermError(f"{name} {allowed}: project it by view.spec.constraint.project")
+    return theta
 
 
 def check_drawn(mechanism: Mechanism, gate: Gate) -> None:

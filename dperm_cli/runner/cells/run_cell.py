@@ -254,7 +254,8 @@ def _release(
     if cell.noise == "secure":
         common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
-    theta = read_points(cell.mechanism, released, cell.trials)
+    held = None if isinstance(spec, KernelSpec) else problem.constraint
+    theta = read_points(cell.mechanism, released, cell.trials, held)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
