@@ -254,7 +254,7 @@ def _release(
     if cell.noise == "secure":
         common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
-    held = None if isinstance(spec, KernelSpec) else problem.constraint
+    held = problem.constraint if cell.kernel is None else None
     theta = read_points(cell.mechanism, released, cell.trials, held)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
