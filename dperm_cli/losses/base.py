@@ -30,7 +30,7 @@ class PerRecord(Plugin, CheckedFields):
 
     Attributes:
         tasks: the kinds of data (tasks) that the loss is for.
-        also: further tasks, whose labels are taken as targets.
+        extra_tasks: further tasks, whose labels are taken as targets.
         default_of: tasks whose data sets use this loss if they name no other.
         audit_place: position in the order in which audits try losses, the least demanding first.
             Losses below 10 are in the declared grid, the others are tried by the fuzzer.
@@ -55,8 +55,8 @@ class PerRecord(Plugin, CheckedFields):
             largest second derivative at margins up to ``margin``. It is for losses whose second
             derivative rises once and falls once.
         affine_margin: margins up to which the loss is affine.
-        most_pull: ``most_pull(target)``, an upper bound on -z l'(z) over all margins z and all
-            targets up to ``target``.
+        radial_slope_bound: ``radial_slope_bound(target)``, an upper bound on -z l'(z) over all
+            margins z and all targets up to ``target``.
         sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
             (1 + bias) / 2 and else -1.
         best_mean: ``best_mean(bias)``, the z where that mean is least.
@@ -75,7 +75,7 @@ class PerRecord(Plugin, CheckedFields):
 
     group: ClassVar[str] = "loss"
     tasks: ClassVar[tuple[str, ...]] = ()
-    also: ClassVar[tuple[str, ...]] = ()
+    extra_tasks: ClassVar[tuple[str, ...]] = ()
     audit_place: ClassVar[int | None] = None
     default_of: ClassVar[tuple[str, ...]] = ()
     code: ClassVar[int | None] = None
@@ -94,7 +94,7 @@ class PerRecord(Plugin, CheckedFields):
     quadratic: ClassVar[bool] = False
     curvature_ratio: Any = None
     affine_margin: ClassVar[float] = 0.0
-    most_pull: Any = None
+    radial_slope_bound: Any = None
     sign_mean: Any = None
     best_mean: Any = None
     odds_mean: Any = None
@@ -130,7 +130,7 @@ class PerRecord(Plugin, CheckedFields):
         """The slope [p] of ``minorant``."""
         return self.minorant(dual, data).slope
 
-    def spread(self, data: Data) -> float:
+    def curvature_factor(self, data: Data) -> float:
         """The factor from ``smoothness``, or an envelope's curvature, to curvature in theta."""
         return largest_eigenvalue(data.x)
 

@@ -37,7 +37,7 @@ class L1Median(Median):
         """sign(v), 0 at 0, [..., p]."""
         return np.sign(difference)
 
-    def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
+    def project_duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Entries clipped to [-1, 1], and the largest modulus before."""
         return np.clip(dual, -1.0, 1.0), float(np.max(np.abs(dual), initial=0.0))
 

@@ -35,7 +35,7 @@ class L2Median(Median):
         length = self.norm(difference)[..., None]
         return difference / np.where(length > 0, length, 1.0)
 
-    def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
+    def project_duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Rows with those longer than 1 shortened to 1, and the largest length before."""
         length = np.linalg.norm(dual, axis=-1, keepdims=True)
         return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))

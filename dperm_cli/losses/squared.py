@@ -24,7 +24,7 @@ class Squared(Glm):
 
     audit_place: ClassVar[int] = 3
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
-    also: ClassVar[tuple[str, ...]] = ("binary",)
+    extra_tasks: ClassVar[tuple[str, ...]] = ("binary",)
     default_of: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 2
     quadratic: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class Squared(Glm):
         """1: the second derivative is constant."""
         return 1.0
 
-    def most_pull(self, target: float) -> float:
+    def radial_slope_bound(self, target: float) -> float:
         """target^2 / 4, the largest -z l'(z), at z = y / 2."""
         return 0.25 * target**2
 

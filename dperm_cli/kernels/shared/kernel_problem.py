@@ -368,7 +368,7 @@ def norm_bound(loss: Any, bound: float, ridge: float, target: float) -> tuple[fl
     logistic loss and target^2 / 4 for the squared one. L R / lambda is the other bound
     ([JT13, Sec. 5] has twice that), and the smaller one is taken.
     """
-    radius = math.sqrt(loss.most_pull(target) / ridge)
+    radius = math.sqrt(loss.radial_slope_bound(target) / ridge)
     lipschitz = float(loss.slope_bound(bound * radius, target))
     return min(radius, lipschitz * bound / ridge), lipschitz
 

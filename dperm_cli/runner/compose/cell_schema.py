@@ -435,7 +435,7 @@ def canonical(value: Any) -> Any:
 
 def _check_task(cell: Cell) -> None:
     task = cell.dataset.task
-    if task not in (*cell.loss.tasks, *cell.loss.also):
+    if task not in (*cell.loss.tasks, *cell.loss.extra_tasks):
         fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
         allowed = f"is for {', '.join(cell.loss.tasks)} data; {task} losses: {', '.join(fitting)}"
         raise InputError("loss", cell.loss.name, allowed)
