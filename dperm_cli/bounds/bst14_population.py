@@ -18,7 +18,7 @@ from dperm_cli.bounds.base import (
     check_mechanism,
     check_strong_convexity,
     find_least,
-    get_unit,
+    lipschitz_times_diameter,
     list_bounds,
     risk_range,
     upper_bound,
@@ -82,7 +82,7 @@ def _lipschitz_unit(at: Setting) -> float:
 
 def _sampling_unit(at: Setting) -> float:
     """L |C| / sqrt(n)."""
-    return get_unit(at) / math.sqrt(at.spec.n)
+    return lipschitz_times_diameter(at) / math.sqrt(at.spec.n)
 
 
 def _log_n_delta(at: Setting) -> float:
