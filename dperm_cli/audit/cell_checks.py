@@ -222,7 +222,7 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         one, other = each.first, each.second
         if one.status != OK or other.status != OK or _has_moved_record(each):
             continue
-        if noise_path_checks.numbers(one) * 2 > noise_path_checks.MOST_HEARD:
+        if noise_path_checks.count_numbers(one) * 2 > noise_path_checks.MOST_HEARD:
             steps = one.plan.steps
             report.not_attacked.append(f"replay: {steps} steps are too many for the plain loop")
             return
@@ -307,7 +307,7 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:
     """The first pair, and others in which nothing hides the record."""
-    trials = noise_path_checks.affordable(report, noise_path_checks.MOST_RELEASES)
+    trials = noise_path_checks.choose_release_count(report, noise_path_checks.MOST_RELEASES)
     if trials < cell_attack.LEAST:
         report.not_attacked.append("attack: a release takes too long to be made often")
         return
@@ -337,7 +337,7 @@ def _add_plan_ridge(one: OpenedCell) -> Any:
 def _check_sampler(report: Report, one: OpenedCell, seed: int) -> None:
     if not sampler_laws.is_applicable(one):
         return
-    trials = 3 * noise_path_checks.affordable(report, sampler_laws.TRIALS / 3)
+    trials = 3 * noise_path_checks.choose_release_count(report, sampler_laws.TRIALS / 3)
     if trials:
         report.faults += sampler_laws.find_faults(one, trials, seed)
     else:

@@ -50,7 +50,7 @@ def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     gate can be compared. Faults are added to ``report``.
     """
     quick = report.seconds <= SLOW
-    if quick and not one.secure and numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
+    if quick and not one.secure and count_numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
         _check_heard_seeds(report, one, seed)
     trials = _SEEN_TRIALS if report.seconds * _SEEN_TRIALS <= _SECONDS else 1
     drawn = [one.draw(trials, number) for number in (seed, seed, seed + 1)]
@@ -93,7 +93,7 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
         report.paths.append("secure")
     elif report.seconds > SLOW:
         report.not_attacked.append("plain loop: a release takes too long")
-    elif numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
+    elif count_numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
         _compare_heard(report, case, one, seed)
     else:
         report.not_attacked.append(f"plain loop: {one.plan.steps} steps are too many for it")
@@ -151,14 +151,14 @@ def _compare_laws(
         report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
 
 
-def numbers(one: OpenedCell) -> float:
+def count_numbers(one: OpenedCell) -> float:
     """About how many numbers one release draws."""
     draws = sum(event.count for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
     return float(max(draws, one.plan.steps, 1) * max(one.coordinates, 1) * users)
 
 
-def affordable(report: Report, wanted: float) -> int:
+def choose_release_count(report: Report, wanted: float) -> int:
     """The largest of ``_SIZES`` up to ``wanted`` that takes about ``_SECONDS``, or 0."""
     most = min(wanted, report.effort * _SECONDS / max(report.seconds, 1e-9))
     return max((size for size in _SIZES if size <= most), default=0)
@@ -167,5 +167,5 @@ def affordable(report: Report, wanted: float) -> int:
 def _law_trials(report: Report, one: OpenedCell) -> int:
     """How many releases of each side are compared; 0 where these would take too long."""
     seconds = 20.0 * report.effort * _SECONDS
-    most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
+    most = min(8.0 * NUMBERS / (count_numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
     return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))
