@@ -47,7 +47,7 @@ class PerRecord(Plugin, CheckedFields):
         envelope_dual: ``envelope_dual(theta, data, width)``, for a loss with kinks: the dual point
             of its Moreau envelope with parameter ``width``.
         cone_cost: ``cone_cost(program, data, theta)`` adds the summed loss to the cost of a cone
-            program, and returns how its multipliers become a dual point (``problem.cone_rows``).
+            program, and returns how its multipliers become a dual point (``problem.cone_program``).
         distance_power: q of a loss |theta - x|_q.
         round_kink: ``round_kink(width)``, the loss with its kink rounded off.
         quadratic: whether the second derivative in the margin is ``smoothness`` everywhere.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_l1_distances
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_l1_distances
 from dperm_cli.problem.data import Bounds, Data
 
 

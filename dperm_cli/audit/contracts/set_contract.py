@@ -339,7 +339,7 @@ def check_isotropic(subject: Subject) -> str:
 
 
 @promise(
-    "what it offers beyond the methods agrees with them: vertices, balls, root, cone rows",
+    "what it offers beyond the methods agrees with them: vertices, balls, root, cone constraints",
     mend="leave out a capability that does not describe this very set",
 )
 def check_capabilities(subject: Subject) -> str:
@@ -363,15 +363,15 @@ def check_capabilities(subject: Subject) -> str:
             clear = np.abs(np.max(out, axis=1)) > 1e-6 * body.radius
             inside = np.max(out, axis=1) <= 0
             require((inside == body.contains(theta))[clear], f"{body}: its balls are another set")
-        if body.cone_rows is not None:
-            _check_cone_rows(body)
-            seen.append("cone rows")
+        if body.add_cone_constraints is not None:
+            _check_cone_constraints(body)
+            seen.append("cone constraints")
     if not seen:
         raise NotTried("it offers none of them")
     return ", ".join(dict.fromkeys(seen))
 
 
-def _check_cone_rows(body: Any) -> None:
+def _check_cone_constraints(body: Any) -> None:
     """A cone program on its rows finds optima at the boundary, and support proves them.
 
     Where it proves nothing, a slower method takes its place.
@@ -381,7 +381,7 @@ def _check_cone_rows(body: Any) -> None:
         require(
             any(method != "first_order" for method in methods),
             f"{body}: support does not prove the optima that a cone program finds on its "
-            "cone_rows: they are another set",
+            "add_cone_constraints: they are another set",
         )
 
 
@@ -391,7 +391,7 @@ def _make_far_problem(body: Any, way: int) -> Problem:
     x = rng.standard_normal((12, body.p))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = 2.0 * body.radius * x @ _unit(rng.standard_normal(body.p))
-    name, bound = f"cone rows {way} {body!r}", 2.0 * body.radius
+    name, bound = f"cone constraints {way} {body!r}", 2.0 * body.radius
     data = Data.of_records("contract", "regression", x, y, 1.0, bound, name)
     return Problem(data, registry.load("loss", _KINKED)(), body)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.losses.shared.margin_loss import Glm
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_rounded_part
 from dperm_cli.problem.data import Data
 
 KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 4 is added")]

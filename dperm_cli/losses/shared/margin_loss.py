@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_pieces
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 
