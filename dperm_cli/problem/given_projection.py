@@ -9,7 +9,7 @@ import numpy as np
 from dperm_cli.problem.random_projection import Stored, blocks
 
 
-class Given(Stored):
+class GivenProjection(Stored):
     """Phi [m, d] of full row rank, for rows Phi^T x~ in R^d that represent projected rows x~ in
     R^m.
 
