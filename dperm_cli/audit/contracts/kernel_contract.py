@@ -147,7 +147,7 @@ def check_lipschitz(subject: Subject) -> str:
 @promise(
     "finite maps stand for the kernel: monomials, frequencies, landmarks",
     mend="explicit(a) @ explicit(b).T = gram(a, b) with monomials(columns) columns; "
-    "frequencies draws from the spectral law of a kernel with shifts = True",
+    "frequencies draws from the spectral law of a kernel with is_shift_invariant = True",
 )
 def check_maps(subject: Subject) -> str:
     seen = []
@@ -163,7 +163,7 @@ def check_maps(subject: Subject) -> str:
                 f"{kernel}: products of explicit features are not gram",
             )
             seen.append("monomials")
-        if kernel.shifts:
+        if kernel.is_shift_invariant:
             seen.append("frequencies")
             psi = Fourier(kernel, _COLUMNS, _FREQUENCIES).apply(x)
             off = float(np.max(np.abs(psi @ psi.T - gram)))
