@@ -84,7 +84,7 @@ class FileOptions(RowOptions, ABC):
     """
 
     where: ClassVar[str] = "file"
-    later: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
+    added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[
