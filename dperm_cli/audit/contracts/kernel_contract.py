@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.audit.contracts.examples import make_examples
-from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import count_tried, promise, require, show
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
@@ -139,9 +139,7 @@ def check_lipschitz(subject: Subject) -> str:
                 f"and a feature moves by {show(np.max(ratio))} times the distance",
             )
             count += len(ratio)
-    if not count:
-        raise NotTried("no such bound is declared")
-    return f"{count} pairs of rows"
+    return count_tried(count, "pairs of rows", "no such bound is declared")
 
 
 @promise(

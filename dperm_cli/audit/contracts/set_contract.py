@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.audit import declared_grid
 from dperm_cli.audit.contracts.examples import make_examples
-from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import NotTried, promise, require, require_bounds, show
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
@@ -68,8 +68,15 @@ def _slack(body: Any, theta: Any = 0.0) -> Any:
 )
 def check_declared_sizes(subject: Subject) -> str:
     for body, _ in _bodies(subject):
-        for word in ("radius", "diameter", "inner_radius", "outer_radius", "size"):
-            value = float(_read(body, word))
+        sizes = {
+            "radius": body.radius,
+            "diameter": body.diameter,
+            "inner_radius": body.inner_radius,
+            "outer_radius": body.outer_radius,
+            "size": body.size,
+        }
+        for word, value in sizes.items():
+            value = float(value)
             require(math.isfinite(value) and value >= 0.0, f"{body}: {word} is {value}")
         require(body.radius > 0 or body.diameter == 0, f"{body}: radius is {body.radius}")
         require(
@@ -87,16 +94,6 @@ def check_declared_sizes(subject: Subject) -> str:
         )
     dims = ", ".join(map(str, DIMENSIONS))
     return f"{len(subject.examples)} sets in {dims} dimensions"
-
-
-def _read(body: Any, word: str) -> Any:
-    return {
-        "radius": body.radius,
-        "diameter": body.diameter,
-        "inner_radius": body.inner_radius,
-        "outer_radius": body.outer_radius,
-        "size": body.size,
-    }[word]
 
 
 @promise(
@@ -302,11 +299,7 @@ def check_sizes(subject: Subject) -> str:
                 body.outer_radius,
             ),
         }
-        for word, (most, bound) in reached.items():
-            require(
-                most <= bound * (1 + 1e-8),
-                f"{body}: {word} is {show(bound)}, and {show(most)} was reached",
-            )
+        require_bounds(str(body), reached, 1e-8)
         if body.symmetric:
             require(
                 body.contains(-ends, 1e-7),
