@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.errors import describe_error, make_printable
+from dperm_cli.core.errors import describe_error, find_line, make_printable
 
 OK, BROKEN, NOT_TRIED = "ok", "BROKEN", "-"
 _MOST_WORDS = 400
@@ -117,16 +117,6 @@ def try_promise(wanted: Promise, subject: Any, kind: str, name: str, file: str =
         seen = make_printable(describe_error(error), _MOST_WORDS) + find_line(error, file)
         return Finding(kind, name, wanted.text, BROKEN, "", f"it raised {seen}", wanted.mend)
     return Finding(kind, name, wanted.text, OK, tried)
-
-
-def find_line(error: BaseException, file: str) -> str:
-    """`` (line 12 of mine.py)`` for the last line of a file that an error came through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if file and trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f" (line {line} of the file)"
 
 
 def require(holds: Any, words: str) -> None:
