@@ -214,8 +214,7 @@ def _find_undrawn(plan: Plan, calls: list[Call]) -> list[str]:
 def _open_release(
     mechanism: Mechanism, plan: Plan, problem: Any, seeds: list[Any], ear: Any
 ) -> tuple[Any, Plan, Gate]:
-    """The mechanism's view, the plan and a gate with this tape; what passes channels is seen
-    there."""
+    """The mechanism's view, the plan and a gate with this tape, which sees what passes channels."""
     if is_local(mechanism):
         view: Any = open_view(mechanism, problem)
     else:

@@ -1,6 +1,4 @@
-"""The class of risk bounds (``Bound``), where they are evaluated (``Setting``) and their
-conditions.
-"""
+"""The class of risk bounds (``Bound``), their conditions, and where they are evaluated."""
 
 from __future__ import annotations
 

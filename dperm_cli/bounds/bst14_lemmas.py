@@ -82,8 +82,7 @@ def cube_steps(
 
 
 def extended_lipschitz(lipschitz: float) -> float:
-    """Lemma 6.3: min over u in C of f(u) + eta |theta - u| is convex and eta-Lipschitz, and is f
-    on C."""
+    """Lemma 6.3: min over u in C of f(u) + eta |theta - u| is f on C, convex and eta-Lipschitz."""
     return lipschitz
 
 

@@ -60,9 +60,7 @@ def inner_setting(at: Setting) -> Setting:
 
 
 def inner_risk(at: Setting) -> float | None:
-    """The smallest explicit bound on the inner mechanism's risk in the projected problem, if
-    any.
-    """
+    """The least explicit bound on the inner mechanism's risk when projected, or None."""
     if inner_of(at.settings) is None or at.spec.form is None:
         return None
     return find_least(INNER, inner_setting(at))
@@ -127,9 +125,7 @@ def _has_balanced_m(at: Setting) -> bool:
 
 
 def _numbers(at: Setting) -> tuple[float, float, float]:
-    """w, R and lambda (the Lipschitz constant). For an order, an estimate of the width w will
-    do.
-    """
+    """w, R and lambda (the Lipschitz constant); for an order w may be an estimate."""
     spec: Any = at.spec
     return spec.constraint.width()[0], spec.constraint.radius, spec.lipschitz
 

@@ -80,14 +80,10 @@ class Kernel(Plugin, CheckedFields, ABC):
 
     @abstractmethod
     def bound(self, row_bound: float) -> float:
-        """R = sup of |phi(x)| over rows of norm at most ``row_bound``. It is public, never
-        measured.
-        """
+        """R = sup of |phi(x)| over rows of norm at most ``row_bound``: public, never measured."""
 
     def check_columns(self, columns: int) -> None:
-        """InputError where ``bound`` does not hold for rows with so many columns. Here it always
-        holds.
-        """
+        """InputError where ``bound`` does not hold for so many columns; here it always holds."""
         return
 
     def lipschitz(self, row_bound: float) -> float:

@@ -111,15 +111,11 @@ class PerRecord(Plugin, CheckedFields):
         return self.smoothness is not None or self.envelope_dual is not None
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """The dual point that certifies theta [p]. Here theta itself, since ``minorant`` is a
-        tangent.
-        """
+        """The dual point that certifies theta [p]: here theta, since ``minorant`` is a tangent."""
         return np.array(theta, dtype=float)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
-        """A lower bound on the summed loss that is affine in theta: here its tangent at ``dual``
-        [p].
-        """
+        """An affine lower bound on the summed loss: here its tangent at ``dual`` [p]."""
         slope, values = self.gradient(dual, data), self.values(dual, data)
         product, length = float(slope @ dual), float(np.linalg.norm(dual))
         one = self.lipschitz(data.facts().bounds(length))

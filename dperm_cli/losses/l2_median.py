@@ -41,9 +41,7 @@ class L2Median(Median):
         return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))
 
     def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
-        """The gradients of |v| with |v| rounded off within ``width`` of 0, at v = theta - x, [n,
-        p].
-        """
+        """The gradients [n, p] of |v|, rounded off within ``width`` of 0, at v = theta - x."""
         steps = theta - to_dense(data.x)
         return steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), width)
 

@@ -46,8 +46,7 @@ class Squared(Glm):
         return float(margin + target)
 
     def span(self, margin: float, target: float) -> float:
-        """((margin + target)^2 - max(0, target - margin)^2) / 2, the range of the loss at |y| =
-        target.
+        """The range at |y| = target: ((margin + target)^2 - max(0, target - margin)^2) / 2.
 
         It is computed without this difference, which would lose digits where the margin is small.
         """

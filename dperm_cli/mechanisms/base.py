@@ -42,8 +42,7 @@ Strength = Annotated[Positive | Auto, Help("auto = least risk in theory")]
 
 @dataclass(frozen=True)
 class Design:
-    """What a mechanism decides for a budget. The guarantee is computed from it, and makes it a
-    ``Plan``.
+    """What a mechanism decides for a budget; with the guarantee computed from it, a ``Plan``.
 
     Attributes:
         events: what will be done to the records; the guarantee follows from them.

@@ -191,9 +191,7 @@ def count_needed_steps(target: Target, h: float, dist_inf: float, start: str = "
 
 
 def default_step(target: Target, start: str, dist_inf: float) -> float:
-    """The h with the least estimated time among D^2 times powers of two, from public facts
-    alone.
-    """
+    """The h of least estimated time among D^2 times powers of two, from public facts."""
     square = target.constraint.diameter**2
     grid = [square * 2.0 ** (_LARGEST - k) for k in range(_HALVINGS)]
     return min(

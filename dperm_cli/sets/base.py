@@ -127,9 +127,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def least_diameter(self) -> float:
-        """A lower bound on the diameter, for lower bounds on a risk. ``diameter`` may be an upper
-        bound.
-        """
+        """A lower bound on the diameter, for lower bounds on a risk; ``diameter`` is from above."""
         return self.diameter
 
     @property
@@ -177,9 +175,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def inner_body(self) -> ConvexSet:
-        """The set that does the computations, for a set that delegates to another one; here
-        itself.
-        """
+        """The set that does the computations: the set itself, or the one it delegates to."""
         return self
 
     def balls(self) -> Balls | None:

@@ -63,8 +63,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
 
 
 def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
-    """Newton's method: minimise a quadratic model over the set, then search the segment, and
-    repeat.
+    """Newton's method: minimise a quadratic model over the set, search the segment, repeat.
 
     The size of each cone program is that of theta, whatever the number of records. Where the solver
     loses digits, a proximal term holds the minimiser of the model closer to the point.

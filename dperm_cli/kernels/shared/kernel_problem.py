@@ -286,9 +286,7 @@ class KernelProblem:
 
     @property
     def system(self) -> duals.FeatureSystem | duals.GramSystem:
-        """The records in feature space, for the solver. It may be large, and is made anew each
-        time.
-        """
+        """The records in feature space, for the solver; maybe large, and made anew each time."""
         if self.features is None:
             return duals.GramSystem(self.kernel, self.data.x)
         rows = self.rows if self.rows is not None else map_rows(self.features, self.data.x)

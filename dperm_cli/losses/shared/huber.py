@@ -43,9 +43,7 @@ class RoundedPart(Glm):
         return self.affine_argument(y)[0] * self._part_slope(self._argument(z, y))
 
     def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """f''(u): 1 / (2 h) inside (-h, h) and 0 elsewhere. At the ends it is the limit from
-        outside.
-        """
+        """f''(u): 1 / (2 h) inside (-h, h), and 0 elsewhere and at the ends."""
         inside = np.abs(self._argument(z, y)) < self.width
         return np.where(inside, 1.0 / (2.0 * self.width), 0.0)
 

@@ -53,8 +53,7 @@ class L2(Channel):
         return np.concatenate([minus, 1.0 - minus], axis=1)
 
     def distance(self, x: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Some answer is on the near side of one input and on the far side of the other, unless
-        both lie on one ray."""
+        """Some answer is near one input and far from the other, unless both lie on one ray."""
         ends = np.stack([self._sides(x), self._sides(other)])
         x, other = shorten_rows(x, 2), shorten_rows(other, 2)
         lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(other, axis=1)

@@ -116,9 +116,7 @@ def make_feature_rows(
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
-    """Compute the margins of all points at once; where there are many rows, this reads each
-    once.
-    """
+    """Compute the margins of all points in one pass over the rows."""
     for x in (problem.data.x, problem.data.x_test):
         if isinstance(x, FeatureRows):
             x.remember(theta)
@@ -155,9 +153,7 @@ def _no_minimiser(cell: cell_schema.Cell) -> InputError:
 
 
 def _radius(cell: cell_schema.Cell) -> float:
-    """The ball's radius for mechanisms with parameters: as given, or a bound on the minimiser's
-    norm.
-    """
+    """The ball's radius for mechanisms with parameters: given, or a bound on the minimiser."""
     if not _holds_minimiser(cell.kernel):
         return float(cell.kernel.radius)
     if not cell.ridge > 0.0:

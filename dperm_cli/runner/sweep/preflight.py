@@ -259,8 +259,7 @@ def _record_bytes(cell: Cell, size: Size) -> int:
 
 
 def _at_work(limit: MemoryLimit, work: int, workers: int) -> int:
-    """What the cells take beside this process and the data; ``ulimit -v`` counts each process by
-    itself."""
+    """What the cells take beside process and data; ``ulimit -v`` counts each process alone."""
     return work if workers == 1 or limit.addresses else workers * (_WORKER + work)
 
 
