@@ -31,7 +31,7 @@ class Median(PerRecord):
 
     norm: Any
     subgradient: Any
-    duals: Any
+    project_duals: Any
     lipschitz_norm: Any
 
     def dimension(self, facts: PublicFacts) -> int:
