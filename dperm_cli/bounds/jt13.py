@@ -132,7 +132,7 @@ def corollary_6(at: Setting, error: float, failure: float) -> float:
 
 
 def theorem_8(at: Setting, columns: int, smooth: float, failure: float) -> float:
-    """An order: R d^(1/3) L^(8/3) ln(L_phi) ln(1 / beta) ln^2(1 / delta) over a power of n.
+    """order: R d^(1/3) L^(8/3) ln(L_phi) ln(1 / beta) ln^2(1 / delta) over a power of n.
 
     The denominator is (lambda^2 n)^(2/3) sqrt(epsilon).
     """
