@@ -82,8 +82,8 @@ from dperm_cli.privacy.events import SampledGaussian as SampledGaussian
 from dperm_cli.privacy.events import SparseAnswers as SparseAnswers
 from dperm_cli.privacy.events.base import OneSum as OneSum
 from dperm_cli.privacy.gate import Gate as Gate
-from dperm_cli.problem.cone_rows import add_ball as add_ball
-from dperm_cli.problem.cone_rows import add_nonnegative as add_nonnegative
+from dperm_cli.problem.cone_program import add_ball as add_ball
+from dperm_cli.problem.cone_program import add_nonnegative as add_nonnegative
 from dperm_cli.problem.data import Bounds as Bounds
 from dperm_cli.problem.data import Data as Data
 from dperm_cli.problem.problem import ProblemSpec as ProblemSpec

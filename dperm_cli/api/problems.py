@@ -95,6 +95,9 @@ def load_data(dataset: Any = None, X: Any = None, y: Any = None, **keys: Any) ->
         X, y: Records of your own, in its place.
         keys: Keys of the data set.
 
+    Raises:
+        InputError: There is no such data set, or it cannot be read with these keys.
+
     >>> load_data("breast_cancer", rows="clip").n
     456
     """

@@ -139,8 +139,10 @@ class Study:
         return study_frame.make_frame(self._rows)
 
     def trials(self) -> DataFrame:
-        """One row a trial, as recorded but for names that you gave; a cell without a release has
-        one row that says why."""
+        """One row a trial, as recorded but for names that you gave.
+
+        A cell without a release has one row that says why.
+        """
         return study_frame.make_trials(self._records)
 
     @property
@@ -190,7 +192,7 @@ class Study:
         Args:
             x: The horizontal axis; None is the number that was swept.
             y: The vertical axis: ``excess_risk``, ``excess_risk_per_record``, ``test_metric``,
-            ``train_metric``, ``epsilon_accounted``, ``noise_scale`` or ``steps``.
+                ``train_metric``, ``epsilon_accounted``, ``noise_scale`` or ``steps``.
             hue: What has a colour and a mark; None is the mechanism.
             facet: What has a panel of its own; None is the problem.
             aggregate: Keys over which cells are joined, such as ``seed``.
@@ -219,7 +221,7 @@ class Study:
 
         Args:
             columns: Names of columns, such as ``["mechanism", "epsilon", "excess_risk", "band"]``,
-            or ``all``; None for those that matter, as many as have room.
+                or ``all``; None for those that matter, as many as have room.
             rows: Values by column, such as ``{"mechanism": "noisy_gd", "epsilon": [1, 10]}``; cells
                 that have others are left out.
             style: ``terminal``, ``md``, ``latex`` or ``html``.
@@ -270,7 +272,7 @@ class Study:
         return pd.DataFrame(found, columns=list(rankings.SLOPE_COLUMNS))
 
     def __repr__(self) -> str:
-        counts = [f"{format_count(n, word)}" for word, n in self._count().items()]
+        counts = [format_count(n, word) for word, n in self._count().items()]
         lines = [f"Study({str(self.folder)!r}): {', '.join(counts)}"]
         for name in ("mechanism", "dataset", "epsilon"):
             found = [format_value(value) for value in distinct(self._rows, name)]

@@ -22,9 +22,9 @@ from dperm_cli.audit import (
     constant_checks,
     exact_loss,
     noise_laws,
-    noise_path_checks,
     objective_loss,
     refusal_checks,
+    release_checks,
     sampler_laws,
     solver_errors,
 )
@@ -58,15 +58,15 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             return report
         report.claim, report.delta = one.guarantee.epsilon, one.guarantee.delta
         _check_claim(report, case, one)
-        _run_check(report, "release", lambda: noise_path_checks.measure(report, one, seed))
+        _run_check(report, "release", lambda: release_checks.measure(report, one, seed))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("exact loss", lambda: _check_exact(report, one)),
             ("constants", lambda: _check_constants(report, one)),
             ("noise", lambda: _check_noise(report, one, seed, known)),
             ("refusals", lambda: _check_refusals(report, one)),
             ("replay", lambda: _check_replays(report, case, seed)),
-            ("seeds", lambda: noise_path_checks.check_seeds(report, one, seed)),
-            ("paths", lambda: noise_path_checks.check_paths(report, case, seed)),
+            ("seeds", lambda: release_checks.check_seeds(report, one, seed)),
+            ("paths", lambda: release_checks.check_paths(report, case, seed)),
             ("attack", lambda: _check_attack(report, case, seed)),
             ("sampler", lambda: _check_sampler(report, one, seed)),
         ]
@@ -213,7 +213,7 @@ def _check_noise(report: Report, one: OpenedCell, seed: int, known: set[Any]) ->
 
 
 def _check_refusals(report: Report, one: OpenedCell) -> None:
-    if report.seconds <= noise_path_checks.SLOW:
+    if report.seconds <= release_checks.SLOW:
         report.faults += refusal_checks.find_faults(one)
 
 
@@ -222,11 +222,11 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         one, other = each.first, each.second
         if one.status != OK or other.status != OK or _has_moved_record(each):
             continue
-        if noise_path_checks.numbers(one) * 2 > noise_path_checks.MOST_HEARD:
+        if release_checks.count_numbers(one) * 2 > release_checks.MOST_REPLAYED:
             steps = one.plan.steps
             report.not_attacked.append(f"replay: {steps} steps are too many for the plain loop")
             return
-        if report.replay_calls and report.seconds > noise_path_checks.SLOW:
+        if report.replay_calls and report.seconds > release_checks.SLOW:
             report.not_attacked.append("more pairs: a release takes too long")
             return
         try:
@@ -307,7 +307,7 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:
     """The first pair, and others in which nothing hides the record."""
-    trials = noise_path_checks.affordable(report, noise_path_checks.MOST_RELEASES)
+    trials = release_checks.choose_release_count(report, release_checks.MOST_RELEASES)
     if trials < cell_attack.LEAST:
         report.not_attacked.append("attack: a release takes too long to be made often")
         return
@@ -337,7 +337,7 @@ def _add_plan_ridge(one: OpenedCell) -> Any:
 def _check_sampler(report: Report, one: OpenedCell, seed: int) -> None:
     if not sampler_laws.is_applicable(one):
         return
-    trials = 3 * noise_path_checks.affordable(report, sampler_laws.TRIALS / 3)
+    trials = 3 * release_checks.choose_release_count(report, sampler_laws.TRIALS / 3)
     if trials:
         report.faults += sampler_laws.find_faults(one, trials, seed)
     else:

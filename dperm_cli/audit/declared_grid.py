@@ -23,7 +23,9 @@ LONGEST_DRAW = 2.0  # seconds that a sampler may plan for: an audit draws many t
 
 LOSSES, SETS = registry.list_audited("loss"), registry.list_audited("constraint")
 PLAIN = tuple(name for name in LOSSES if not registry.load("loss", name).width)
-KERNEL_LOSSES = tuple(name for name in PLAIN if registry.load("loss", name).most_pull is not None)
+KERNEL_LOSSES = tuple(
+    name for name in PLAIN if registry.load("loss", name).radial_slope_bound is not None
+)
 KINKED = next(name for name in LOSSES if registry.load("loss", name).pieces is not None)
 QUADRATIC = next(name for name in LOSSES if registry.load("loss", name).quadratic)
 

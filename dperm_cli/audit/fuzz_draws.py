@@ -282,7 +282,9 @@ class _Drawing:
             name: registry.load("loss", name)() for name in registry.list_audited("loss", _LAST)
         }
         if kernel:
-            fitting = [n for n, one in named.items() if one.most_pull and task in one.tasks]
+            fitting = [
+                n for n, one in named.items() if one.radial_slope_bound and task in one.tasks
+            ]
         else:
             fitting = [name for name, one in named.items() if one.tasks[0] == task]
             often = fitting[:1] if named[fitting[0]].code is not None else []

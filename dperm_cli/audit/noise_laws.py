@@ -80,7 +80,7 @@ def _find_shared_numbers(event: Event, dim: int, steps: int, relation: str, seed
 
 def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray:
     """Noise [steps, trials, dim]."""
-    draw = drawer(gate, event, dim)
+    draw = make_noise_adder(gate, event, dim)
     return np.stack([draw(np.zeros((gate.trials, dim)), step) for step in range(steps)])
 
 
@@ -141,7 +141,7 @@ def _check_counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
 Draw = Callable[[np.ndarray, int], np.ndarray]
 
 
-def drawer(gate: Gate, event: Event, dim: int) -> Draw:
+def make_noise_adder(gate: Gate, event: Event, dim: int) -> Draw:
     """A function (value [trials, dim], step) -> value plus noise, for an event that adds noise."""
     if event.law != "disjoint_batches":
         return gate.stream(event, dim).add

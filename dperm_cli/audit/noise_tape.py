@@ -39,7 +39,7 @@ class SameNoise:
             return f"{self._place} draws where the first run made {len(self._drawn)}"
         return self.fault
 
-    def _hear(self, public: tuple[Any, ...], drawn: np.ndarray) -> np.ndarray:
+    def _take_draw(self, public: tuple[Any, ...], drawn: np.ndarray) -> np.ndarray:
         """Record a draw, or give back the recorded one if ``public`` is as in the first run."""
         drawn = np.array(drawn)
         if self._place is None:
@@ -55,8 +55,8 @@ class SameNoise:
         self.fault = self.fault or f"draw {self._place}: {public} where the first had {before}"
         return drawn
 
-    def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
+    def take_draw(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
         """Called by every stream with what it drew; returns the value that the stream uses."""
         # the size of a Poisson batch is random, so its shape is not compared
         shape = None if value is None else np.shape(drawn)
-        return self._hear((stream.number, stream.event, public, shape), drawn)
+        return self._take_draw((stream.number, stream.event, public, shape), drawn)

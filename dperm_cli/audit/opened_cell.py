@@ -52,7 +52,7 @@ class ListeningTape:
         """Whether all trials were told the same at every call."""
         return self._alike is not None and bool(np.all(self._alike))
 
-    def hear(self, stream: Any, value: Any, drawn: Any, public: Any = None) -> Any:
+    def take_draw(self, stream: Any, value: Any, drawn: Any, public: Any = None) -> Any:
         """Count a draw. Every stream calls this with what it drew, and uses what is returned."""
         self.calls += 1
         if self._keep and isinstance(drawn, np.ndarray) and not stream.few_outcomes:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dperm_cli.audit import solver_errors
 from dperm_cli.audit.error_rates import scale_noise
-from dperm_cli.audit.noise_laws import drawer
+from dperm_cli.audit.noise_laws import make_noise_adder
 from dperm_cli.audit.opened_cell import OpenedCell
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -79,7 +79,7 @@ def _check_steps(one: OpenedCell) -> list[str]:
     for event in one.plan.events:
         if not event.noise_law:
             continue
-        draw = drawer(_open_gate(one, event), event, 1)
+        draw = make_noise_adder(_open_gate(one, event), event, 1)
         value = np.zeros((1, 1))
         draw(value, 0)
         found = []

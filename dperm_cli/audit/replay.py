@@ -76,7 +76,7 @@ class Recorder(_Tape):
         super().__init__()
         self.calls: list[Call] = []
 
-    def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
+    def take_draw(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
         self.calls.append(self._call(stream, value, drawn, public))
         return drawn
 
@@ -91,7 +91,7 @@ class Player(_Tape):
         self.faults: list[str] = []
         self._meters: dict[int, Meter] = {}
 
-    def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
+    def take_draw(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
         now = self._call(stream, value, drawn, public)
         before = self._next(now)
         if before is None:
@@ -214,8 +214,7 @@ def _find_undrawn(plan: Plan, calls: list[Call]) -> list[str]:
 def _open_release(
     mechanism: Mechanism, plan: Plan, problem: Any, seeds: list[Any], ear: Any
 ) -> tuple[Any, Plan, Gate]:
-    """The mechanism's view, the plan and a gate with this tape; what passes channels is seen
-    there."""
+    """The mechanism's view, the plan and a gate with this tape, which sees what passes channels."""
     if is_local(mechanism):
         view: Any = open_view(mechanism, problem)
     else:

@@ -157,7 +157,9 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     floor = adversary.floor if asked else None
     least = QUICK_CONTROL if quick else CONTROL
     if not adversary.must_catch or (adversary.kind == "sign" and adversary.floor is None):
-        least = math.inf  # a sign that nearly never turns shows no more than the runs can count
+        # the adversary that mechanisms have by default need not notice half the noise, and the
+        # runs are too few to count a sign that nearly never turns
+        least = math.inf
     return Finding(claim, budget.delta, bound, control, floor, least)
 
 

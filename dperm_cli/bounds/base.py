@@ -1,6 +1,4 @@
-"""The class of risk bounds (``Bound``), where they are evaluated (``Setting``) and their
-conditions.
-"""
+"""The class of risk bounds (``Bound``), their conditions, and where they are evaluated."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class Setting:
     >>> from dperm_cli.sets import make_ball
     >>> spec = bare_spec(100, 1.0, make_ball(1.0, 3))
     >>> at = Setting(spec, Budget(1.0, 0.0), "pure", "exponential", 1.0, 1, {})
-    >>> get_unit(at), risk_range(at)
+    >>> lipschitz_times_diameter(at), risk_range(at)
     (2.0, 200.0)
     """
 
@@ -159,7 +157,7 @@ check_unregularised = check(
 )
 
 
-def get_unit(at: Setting) -> float:
+def lipschitz_times_diameter(at: Setting) -> float:
     """L |C|, where L includes the slope of the regulariser."""
     return at.spec.lipschitz_total * at.spec.constraint.diameter
 

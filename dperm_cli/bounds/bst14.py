@@ -142,9 +142,7 @@ def noisy_gd_constant_step(at: Setting) -> float:
 
 
 def suffix_start(steps: int) -> int:
-    """The first index s of the suffix average: the mean of theta_s .. theta_{T+1}, s = T // 2 +
-    2.
-    """
+    """The first index of the suffix average, s = T // 2 + 2: the mean of theta_s .. theta_{T+1}."""
     return steps // 2 + 2
 
 

@@ -18,7 +18,7 @@ from dperm_cli.bounds.base import (
     check_guarantee,
     check_mechanism,
     check_settings,
-    get_unit,
+    lipschitz_times_diameter,
     lower_order,
     upper_bound,
     upper_order,
@@ -82,8 +82,7 @@ def cube_steps(
 
 
 def extended_lipschitz(lipschitz: float) -> float:
-    """Lemma 6.3: min over u in C of f(u) + eta |theta - u| is convex and eta-Lipschitz, and is f
-    on C."""
+    """Lemma 6.3: min over u in C of f(u) + eta |theta - u| is f on C, convex and eta-Lipschitz."""
     return lipschitz
 
 
@@ -249,7 +248,7 @@ _WALKS = (
 @upper_order("BST14 Thm 3.4", *_WALKS)
 def walk_risk_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    return get_unit(at) * at.spec.p / at.budget.epsilon
+    return lipschitz_times_diameter(at) * at.spec.p / at.budget.epsilon
 
 
 @upper_order("BST14 Thm 3.4 (time)", *_WALKS, quantity="steps")
@@ -292,7 +291,7 @@ def huberized_order(at: Setting) -> float:
 
     It is about the worse of two data sets and about one method: no bound on what others can do.
     """
-    return get_unit(at) * huberized_risk(at.spec.n, at.settings["width"])
+    return lipschitz_times_diameter(at) * huberized_risk(at.spec.n, at.settings["width"])
 
 
 LEMMAS: Mapping[str, Callable[..., Any]] = {

@@ -66,10 +66,10 @@ def caps(at: Setting) -> float:
 
     On a ball of radius R these are the unit sphere, on a box and on an l1 ball the corners of the
     cube and the axes (``random_directions``), without a ridge there. The output laws of two such
-    data sets differ by a factor e^{k eps} at most, so that on average over u no output
-    leans to u by more than rho_p(k eps) R, the lean of the best reweighting of the directions. With
-    m = min(R, k L / (n Delta)) and t = min(R, k L rho / (n Delta)) some data set has expected
-    excess risk at least
+    data sets differ by a factor e^{k eps} at most, so that on average over u the output's inner
+    product with u is at most rho_p(k eps) R, rho_p the correlation of the best reweighting of the
+    directions. With m = min(R, k L / (n Delta)) and t = min(R, k L rho / (n Delta)) some data set
+    has expected excess risk at least
 
         [k L m - n Delta m^2 / 2] - [k L rho t - n Delta t^2 / 2],
 
@@ -82,11 +82,13 @@ def caps(at: Setting) -> float:
     last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
     k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
     if at.budget.relation == "replace_one":
-        rho = random_directions.lean(spec.p, k * epsilon, gain_of)
+        rho = random_directions.bound_correlation(spec.p, k * epsilon, gain_of)
     else:
-        rho = random_directions.lean(spec.p, 2.0 * k * epsilon, gain_of)
+        rho = random_directions.bound_correlation(spec.p, 2.0 * k * epsilon, gain_of)
         if spec.ridge == 0:
-            rho = np.minimum(rho, random_directions.one_sided_lean(spec.p, k * epsilon, gain_of))
+            rho = np.minimum(
+                rho, random_directions.bound_one_sided_correlation(spec.p, k * epsilon, gain_of)
+            )
     pull, bend, radius = k * spec.lipschitz, spec.n * spec.ridge, spec.constraint.radius
     gained = _depth(pull, bend, radius) - _depth(pull * rho, bend, radius)
     return max(0.0, float(np.max(gained)))

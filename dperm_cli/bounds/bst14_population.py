@@ -18,7 +18,7 @@ from dperm_cli.bounds.base import (
     check_mechanism,
     check_strong_convexity,
     find_least,
-    get_unit,
+    lipschitz_times_diameter,
     list_bounds,
     risk_range,
     upper_bound,
@@ -60,9 +60,7 @@ def strongly_convex_population(
 
 
 def regularized_population(excess: float, strength: float, diameter: float) -> float:
-    """Eq. (17): the excess for l is at most that for l + (Delta/2) |theta|^2 plus Delta |C|^2 /
-    2.
-    """
+    """Eq. (17): the excess for l + (Delta/2) |theta|^2, plus Delta |C|^2 / 2, bounds that for l."""
     return excess + strength * diameter**2 / 2.0
 
 
@@ -82,7 +80,7 @@ def _lipschitz_unit(at: Setting) -> float:
 
 def _sampling_unit(at: Setting) -> float:
     """L |C| / sqrt(n)."""
-    return get_unit(at) / math.sqrt(at.spec.n)
+    return lipschitz_times_diameter(at) / math.sqrt(at.spec.n)
 
 
 def _log_n_delta(at: Setting) -> float:
@@ -128,8 +126,9 @@ EMPIRICAL = [
     quantity="population_risk",
 )
 def population(at: Setting) -> float:
-    """Empirical bound / n + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) range(l) + range of the
-    regulariser.
+    """Empirical bound / n, a share of range(l), and the range of the regulariser.
+
+    The share is (e^epsilon - 1 + 2 delta) / (e^epsilon + 1).
 
     It bounds the population risk without the regulariser.
     """

@@ -22,7 +22,7 @@ from dperm_cli.bounds.base import (
     check_settings,
     check_smoothness,
     check_strong_convexity,
-    get_unit,
+    lipschitz_times_diameter,
     upper_bound,
     upper_order,
 )
@@ -154,7 +154,7 @@ def exponential_on_net(at: Setting) -> float:
 @upper_order("BST14 Thm 3.2", *_check_draw("exponential"))
 def exponential_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    return get_unit(at) * at.spec.p / at.budget.epsilon
+    return lipschitz_times_diameter(at) * at.spec.p / at.budget.epsilon
 
 
 def noise_of(at: Setting) -> str:
@@ -224,13 +224,13 @@ _GAUSSIAN = (
 @upper_order("BST14 Thm E.1(1)", *_GAMMA)
 def objective_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    return get_unit(at) * at.spec.p / at.budget.epsilon
+    return lipschitz_times_diameter(at) * at.spec.p / at.budget.epsilon
 
 
 @upper_order("BST14 Thm E.1(2)", *_GAUSSIAN)
 def objective_order_gaussian(at: Setting) -> float:
     """L |C| sqrt(p ln(1/delta)) / epsilon."""
-    return get_unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
+    return lipschitz_times_diameter(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
 
 
 @upper_order("BST14 Thm E.2(1)", *_GAMMA, check_strong_convexity)

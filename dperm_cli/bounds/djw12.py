@@ -74,9 +74,7 @@ def leading_information(multiplier: float, d: int) -> float:
 
 
 def next_information(multiplier: float, d: int) -> float:
-    """Cor. 3, its remainder corrected: -d^2 (d - 3) / (24 M^4) is its largest term for M above
-    d.
-    """
+    """Cor. 3, its remainder corrected: the largest term is -d^2 (d - 3) / (24 M^4) for M > d."""
     return -(d**2) * (d - 3.0) / (24.0 * multiplier**4)
 
 
@@ -139,9 +137,7 @@ def _log_term(bias: np.ndarray) -> np.ndarray:
 
 
 def _biases(n: float, most: float) -> np.ndarray:
-    """Biases up to ``most`` to search, with a fine spacing around 1 / sqrt(n), where the best
-    is.
-    """
+    """Biases up to ``most`` to search, densest around 1 / sqrt(n), where the best is."""
     around = np.geomspace(0.02, 5.0, 400) / math.sqrt(n)
     return np.append(around[around < most], most)
 

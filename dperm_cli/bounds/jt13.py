@@ -132,8 +132,10 @@ def corollary_6(at: Setting, error: float, failure: float) -> float:
 
 
 def theorem_8(at: Setting, columns: int, smooth: float, failure: float) -> float:
-    """order: R d^(1/3) L^(8/3) ln(L_phi) ln(1 / beta) ln^2(1 / delta) / ((lambda^2 n)^(2/3)
-    sqrt(epsilon))."""
+    """order: R d^(1/3) L^(8/3) ln(L_phi) ln(1 / beta) ln^2(1 / delta) over a power of n.
+
+    The denominator is (lambda^2 n)^(2/3) sqrt(epsilon).
+    """
     logs = math.log(max(smooth, math.e)) * math.log(1.0 / failure) * math.log(1.0 / at.delta) ** 2
     top = at.bound * columns ** (1.0 / 3.0) * at.lipschitz ** (8.0 / 3.0) * logs
     return top / ((at.ridge**2 * at.n) ** (2.0 / 3.0) * math.sqrt(at.epsilon))
@@ -142,15 +144,11 @@ def theorem_8(at: Setting, columns: int, smooth: float, failure: float) -> float
 def non_interactive(
     ball: float, bound: float, steps: int, scale: float, exponent: float, log_count: float
 ) -> float:
-    """sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c: the expected largest error on the
-    net.
-    """
+    """Expected largest error on the net: sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c."""
     residual = ((bound * ball) ** 2 + 2.0 * (steps + 1) * scale**2) / steps
     return math.sqrt(residual) + log_count / exponent
 
 
 def gaussian_process(at: Setting, mu: float, queries: int) -> float:
-    """tau R sqrt(2 ln(2 T)) with tau R = s / mu: the expected largest of T errors of
-    kernel_release.
-    """
+    """The expected largest of T errors of kernel_release: tau R sqrt(2 ln(2 T)), tau R = s / mu."""
     return at.sensitivity / mu * math.sqrt(2.0 * math.log(2.0 * queries))

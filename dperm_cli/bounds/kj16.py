@@ -30,7 +30,7 @@ from dperm_cli.sets import make_ball
 _FAR = 1e9  # a Lipschitz constant that no longer grows at such radii is taken to be global
 
 
-def two_sided(spec: Any) -> float | None:
+def two_sided_width(spec: Any) -> float | None:
     """E sup over C of |<g, theta>| for a standard normal g, or an upper bound on it.
 
     It is the width w of a symmetric C, and at most 2 w + sqrt(2 / pi) |centre| for another.
@@ -60,9 +60,7 @@ def inner_setting(at: Setting) -> Setting:
 
 
 def inner_risk(at: Setting) -> float | None:
-    """The smallest explicit bound on the inner mechanism's risk in the projected problem, if
-    any.
-    """
+    """The least explicit bound on the inner mechanism's risk when projected, or None."""
     if inner_of(at.settings) is None or at.spec.form is None:
         return None
     return find_least(INNER, inner_setting(at))
@@ -93,13 +91,13 @@ _check_projected = check_mechanism("projected", "standard_projection")
     check(lambda at: at.settings.get("phi") == "gaussian", "is for a Gaussian Phi"),
     check(lambda at: at.settings["row_bound"] >= at.spec.row_bound, "needs a clip of 1 or more"),
     check(lambda at: at.spec.regulariser.smooth and at.spec.ridge == 0, "needs no regulariser"),
-    check(lambda at: two_sided(at.spec) is not None, "needs a set whose width is known"),
+    check(lambda at: two_sided_width(at.spec) is not None, "needs a set whose width is known"),
     check(lambda at: inner_risk(at) is not None, "needs an inner mechanism with a bound"),
 )
 def projected_risk(at: Setting) -> float:
     """Inner bound in m dimensions + n lambda (w + 2 sqrt(2) R) / sqrt(m)."""
     spec = at.spec
-    width, radius = two_sided(spec) or 0.0, spec.constraint.radius
+    width, radius = two_sided_width(spec) or 0.0, spec.constraint.radius
     steep = global_lipschitz(spec) or math.inf
     lost = kj16_lemmas.projection_loss(spec.n, steep, width, radius, int(at.settings["m"]))
     return (inner_risk(at) or 0.0) + lost
@@ -127,9 +125,7 @@ def _has_balanced_m(at: Setting) -> bool:
 
 
 def _numbers(at: Setting) -> tuple[float, float, float]:
-    """w, R and lambda (the Lipschitz constant). For an order, an estimate of the width w will
-    do.
-    """
+    """w, R and lambda (the Lipschitz constant); for an order w may be an estimate."""
     spec: Any = at.spec
     return spec.constraint.width()[0], spec.constraint.radius, spec.lipschitz
 

@@ -81,7 +81,7 @@ def choose_gain(body: Any) -> Gain | None:
     return log_gain_of_axes if hull is not None and hull.signed else None
 
 
-def lean(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
+def bound_correlation(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
     """An upper bound on E[w t] / E[w] over all weights w(u) with sup w <= e^log_ratio inf w.
 
     The best weights take two values, the larger one where t > x, and x is the bound itself: the
@@ -99,7 +99,7 @@ def lean(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
     return high
 
 
-def one_sided_lean(p: int, level: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
+def bound_one_sided_correlation(p: int, level: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
     """An upper bound on E[w t] over weights in [e^-level, e^level] with E w = 1.
 
     For every x, E[w t] <= x + e^level E(t - x)_+ - e^-level E(x - t)_+. The result is the least of

@@ -66,11 +66,21 @@ def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
     return {name: _complete(choice, found) for name, choice in own.items()} | found
 
 
+def list_names(group: str, extra: str | None = None) -> list[str]:
+    """The choices of a group, and the names that entry points of installed packages have."""
+    known = choices(group, extra)
+    return [*dict.fromkeys([*known, *plugin_sources.list_installed(group)])]
+
+
 def _read_folder(root: str, group: str) -> dict[str, Choice]:
     folder = os.path.join(root, group)
-    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
-    names = [file[:-5] for file in files if file.endswith(".yaml")]
+    names = _list_files(folder) if os.path.isdir(folder) else ()
     return {name: _read(os.path.join(folder, f"{name}.yaml"), name) for name in names}
+
+
+def _list_files(folder: str) -> list[str]:
+    """The names of a folder's YAML files, less their ending."""
+    return [file[:-5] for file in sorted(os.listdir(folder)) if file.endswith(".yaml")]
 
 
 def _complete(choice: Choice, shipped: Mapping[str, Choice]) -> Choice:
@@ -83,8 +93,7 @@ def _complete(choice: Choice, shipped: Mapping[str, Choice]) -> Choice:
 
 def list_shipped(group: str) -> list[str]:
     """The names of a group's shipped choices."""
-    files = sorted(os.listdir(os.path.join(find_shipped("conf"), group)))
-    return [file[:-5] for file in files if file.endswith(".yaml")]
+    return _list_files(os.path.join(find_shipped("conf"), group))
 
 
 for _group in GROUPS:  # loss=auto is a choice and no plug-in

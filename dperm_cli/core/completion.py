@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from dperm_cli.core import catalogue, plugin_sources
+from dperm_cli.core import catalogue
 from dperm_cli.core.new_plugin import KINDS
-from dperm_cli.core.operands import CONFIG_DIR, PLUGIN, Syntax, settings_in
+from dperm_cli.core.operands import PLUGIN, find_config_dir, settings_in
 
 SHELLS = ("bash", "zsh", "fish")
 # The keys of each verb that takes paths, and whether outputs/ is where these are looked for.
@@ -101,15 +101,10 @@ def _list_paths(prefix: str) -> list[str]:
     return [f"{head}{slash}{one.name}{'/' if one.is_dir() else ''}" for one in shown]
 
 
-def _find_folder(typed: Sequence[str]) -> str | None:
-    """The user's own configuration folder, where one is named."""
-    return Syntax(options=CONFIG_DIR, passes_on=True).split(typed).options.get("--config-dir")
-
-
 def _list_words(typed: Sequence[str]) -> list[str]:
     """Groups, and the choices of the last one that was typed."""
     groups = [word for word in typed if word in catalogue.LISTED_GROUPS]
-    names = _list_names(groups[-1], _find_folder(typed)) if groups else ()
+    names = catalogue.list_names(groups[-1], find_config_dir(typed)) if groups else ()
     return [*catalogue.LISTED_GROUPS, *names, "--config-dir", PLUGIN]
 
 
@@ -119,23 +114,17 @@ def _offer_values(key: str, typed: str, names: Iterable[str]) -> list[str]:
     return [f"{key}={before}{comma}{name}" for name in names]
 
 
-def _list_names(group: str, folder: str | None = None) -> list[str]:
-    """The choices of a group, and the names that entry points of installed packages have."""
-    known = catalogue.choices(group, folder)
-    return [*dict.fromkeys([*known, *plugin_sources.list_installed(group)])]
-
-
 def _account_words(prefix: str) -> list[str]:
     key, equals, typed = prefix.partition("=")
     if equals and key in ("mechanism", "constraint"):
-        return _offer_values(key, typed, _list_names(key))
+        return _offer_values(key, typed, catalogue.list_names(key))
     return [*(f"{key}=" for key in catalogue.ACCOUNT_KEYS), "--config-dir", PLUGIN]
 
 
 def _audit_words(prefix: str) -> list[str]:
     key, equals, typed = prefix.partition("=")
     if equals and key == "mechanism":
-        return _offer_values(key, typed, ("all", *_list_names(key)))
+        return _offer_values(key, typed, ("all", *catalogue.list_names(key)))
     if equals and key == "format":
         return ["format=table", "format=json"]
     keys = ("mechanism", "epsilon", "delta", "seed", "format", "out")
@@ -143,10 +132,10 @@ def _audit_words(prefix: str) -> list[str]:
 
 
 def _run_words(typed: Sequence[str], prefix: str) -> list[str]:
-    folder = _find_folder(typed)
+    folder = find_config_dir(typed)
     group, equals, typed_values = prefix.partition("=")
     if equals and group in catalogue.GROUPS:
-        return _offer_values(group, typed_values, _list_names(group, folder))
+        return _offer_values(group, typed_values, catalogue.list_names(group, folder))
     words = _words_of_keys(settings_in(typed), folder)
     if equals:
         return [f"{group}={word}" for word in words.get(group, ())]

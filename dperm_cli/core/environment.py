@@ -112,22 +112,25 @@ def raise_at_signals() -> Iterator[frozenset[int]]:
 
 def find_end(error: BaseException) -> KeyboardInterrupt | None:
     """The signal or Ctrl-C that an error comes of, if any: whoever is cut short may fail."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen
+    return next((one for one in _list_causes(error) if isinstance(one, KeyboardInterrupt)), None)
 
 
 def find_shortage(error: BaseException) -> InputError | None:
     """The refusal that takes the place of an error about memory; None for any other error."""
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in _list_causes(error):
         words = describe_error(seen).lower()
         coded = isinstance(seen, MemoryError) or getattr(seen, "errno", None) == errno.ENOMEM
         if coded or any(mark in words for mark in _NO_MEMORY):
             return memory_limits.current_limit().refuse_more("this command", INSTEAD)
-        seen = seen.__cause__ or seen.__context__
     return None
+
+
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and each that the one before it comes of."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
 
 
 def check_memory() -> None:

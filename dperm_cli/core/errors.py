@@ -107,6 +107,16 @@ def describe_error(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
+def find_line(error: BaseException, file: str) -> str:
+    """`` (line 12)`` for the last line of a file that an error came through, if any."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if line is None else f" (line {line})"
+
+
 def make_printable(text: object, most: int = 100) -> str:
     """The first ``most`` characters of a text, with non-printable ones replaced by ``?``."""
     return "".join(c if c.isprintable() else "?" for c in str(text)[:most])

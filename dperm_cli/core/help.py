@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from dperm_cli.core import catalogue, checks, plugin_sources
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.operands import CONFIG_DIR, Syntax, settings_in
+from dperm_cli.core.operands import CONFIG_DIR, Syntax, find_config_dir, settings_in
 
 _PAGE_WIDTH = 100
 _SETTING_WIDTH = 38
@@ -37,19 +37,14 @@ def help_page(verb: str, typed: Sequence[str] = ()) -> str:
         chosen = {group: (name,) for group, name in catalogue.defaults().items()} | chosen
         return page.replace("{keys}", "\n".join([*_list_keys(), *_list_chosen(chosen, typed)]))
     if verb == "account":
-        page = page.replace("{mechanisms}", ", ".join(_list_names("mechanism")))
+        page = page.replace("{mechanisms}", ", ".join(catalogue.list_names("mechanism")))
     keys = _list_chosen(chosen, typed)
     return "\n".join([page, "", "keys and their defaults", *keys]) if keys else page
 
 
-def _list_names(group: str) -> tuple[str, ...]:
-    """The choices of a group, and the names that entry points of installed packages have."""
-    return tuple(dict.fromkeys([*catalogue.choices(group), *plugin_sources.list_installed(group)]))
-
-
 def _list_keys() -> list[str]:
     """The choices of each group, and the keys of a run that belong to no choice."""
-    lines = [f"  {group:<11}{' '.join(_list_names(group))}" for group in catalogue.GROUPS]
+    lines = [f"  {group:<11}{' '.join(catalogue.list_names(group))}" for group in catalogue.GROUPS]
     return [*lines, "", "keys and their defaults", *_settings(catalogue.top_level(), "  ")]
 
 
@@ -64,8 +59,7 @@ def _find_chosen(typed: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _list_chosen(chosen: Mapping[str, Sequence[str]], typed: Sequence[str]) -> list[str]:
     """The keys of choices, each with its default."""
-    options = Syntax(options=CONFIG_DIR, passes_on=True).split(typed).options
-    folder = check_folder(options.get("--config-dir"))
+    folder = check_folder(find_config_dir(typed))
     lines = []
     for group, names in chosen.items():
         found = catalogue.choices(group, folder)

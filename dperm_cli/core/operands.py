@@ -179,6 +179,11 @@ def settings_in(words: Iterable[str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
+def find_config_dir(words: Sequence[str]) -> str | None:
+    """The user's own configuration folder, where ``--config-dir`` names one."""
+    return Syntax(options=CONFIG_DIR, passes_on=True).split(words).options.get("--config-dir")
+
+
 def wants_help(arguments: Iterable[str]) -> bool:
     """Whether a command line asks for its verb's help, wherever it says so."""
     return any(word in HELP for word in arguments)

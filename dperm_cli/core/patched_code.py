@@ -19,7 +19,7 @@ _ABSENT = object()
 def refuse_patches(key: str, label: str) -> Iterator[None]:
     """Refuse a plug-in that replaces functions or methods of the package, and put them back.
 
-    Its records would be those of code that neither their digest nor their column names.
+    Records made by replaced code would not say so: neither their digest nor a column covers it.
 
     Args:
         key: What the user typed the plug-in behind.

@@ -15,7 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from dperm_cli.core import environment, imported_files
-from dperm_cli.core.errors import InputError, describe_error, make_printable
+from dperm_cli.core.errors import InputError, describe_error, find_line, make_printable
 from dperm_cli.core.fields import fields_of
 from dperm_cli.core.patched_code import refuse_patches
 
@@ -160,7 +160,7 @@ def blame_plugin(label: str) -> Iterator[None]:
         raise InputError(KEY, label, "ends the program when it is loaded (SystemExit)") from None
     except BaseException as error:
         words = make_printable(describe_error(error), 300)
-        words += _find_line(error, label)
+        words += find_line(error, label)
         raise InputError(KEY, label, f"cannot be loaded: {words}") from None
 
 
@@ -246,16 +246,6 @@ def snake_case(word: str) -> str:
     """``OneStep`` -> ``one_step``; ``DPFTRL2`` -> ``dpftrl2``."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", word)
     return parted.lower()
-
-
-def _find_line(error: BaseException, path: str) -> str:
-    """``, line 12`` for the last line of the file that the error came through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f" (line {line})"
 
 
 def _check_class(label: str, cls: Any) -> None:

@@ -71,8 +71,8 @@ PLACES = {
     # of sets: keys, and capabilities
     "Radius": "dperm_cli.sets.base",
     "AnyDimension": "dperm_cli.sets.base",
-    "add_ball": "dperm_cli.problem.cone_rows",
-    "add_nonnegative": "dperm_cli.problem.cone_rows",
+    "add_ball": "dperm_cli.problem.cone_program",
+    "add_nonnegative": "dperm_cli.problem.cone_program",
 }
 
 

@@ -58,9 +58,7 @@ class Plugin:
 
 
 def names(room: str) -> tuple[str, ...]:
-    """The names of a room's plug-ins, and of those from outside that were added; none is
-    imported.
-    """
+    """The names of a room's plug-ins and of those added from outside; none is imported."""
     return tuple(sorted({*find_modules(room), *plugin_sources.classes(room)}))
 
 
@@ -145,9 +143,7 @@ def _list_shipped_offering(room: str, capability: str) -> tuple[str, ...]:
 
 @cache
 def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
-    """The shipped losses or sets that audits try, in the order of ``audit_place``, with places <=
-    ``last``.
-    """
+    """The shipped losses or sets that audits try, by their ``audit_place``, up to ``last``."""
     tried = _list_shipped_offering(room, "audit_place")
     places = {name: load(room, name).audit_place for name in tried}
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))

@@ -1,7 +1,7 @@
 """Standard input, output and error of a process whose caller may have closed them or gone away.
 
-What a command computes never hangs on who listens. An error while printing is kept, and told when
-the command has ended; what cannot be said on stderr is not said.
+No command stops because its output cannot be written: the first error of stdout is kept, and shown
+on stderr when the command has ended. Text that stderr does not take is dropped.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class DataSet(registry.Plugin, CheckedFields):
             [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
         cube_half_side: of the cube that mirrored rows are uniform in.
         invalid: what becomes of a record with a cell that cannot be used, of a file.
-        later: keys that came after the first release, with defaults that leave a cell as it was.
+        added_keys: keys that came after the first release, with the values of cells without them.
         size: the pair (records, columns) where it is declared or published.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
@@ -72,7 +72,7 @@ class DataSet(registry.Plugin, CheckedFields):
     """
 
     group: ClassVar[str] = "dataset"
-    later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     task: Any = ""
     where: Any = "generated"
     rows: Any = "clip"

@@ -47,7 +47,7 @@ class Kernel(Plugin, CheckedFields, ABC):
         radius: of the ball that holds the minimiser, for mechanisms that work on parameters:
             ``auto`` (the least that is proved), ``paper`` (L R / lambda), or a number.
         seed: of the random frequencies, which are public.
-        shifts: whether K(x, z) is a function of x - z (a shift-invariant kernel).
+        is_shift_invariant: whether K(x, z) is a function of x - z.
         matrix: the matrix of a kernel that is given by one.
 
     >>> from dperm_cli.core.fields import keys_of
@@ -67,7 +67,7 @@ class Kernel(Plugin, CheckedFields, ABC):
     seed: Annotated[Seed, Help("of frequencies and held-out inputs")] = 0
 
     group: ClassVar[str] = "kernel"
-    shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
+    is_shift_invariant: ClassVar[bool] = False  # K(x, z) is a function of x - z
     matrix: ClassVar[Any] = None  # of a kernel that is given by one
 
     @abstractmethod
@@ -80,14 +80,10 @@ class Kernel(Plugin, CheckedFields, ABC):
 
     @abstractmethod
     def bound(self, row_bound: float) -> float:
-        """R = sup of |phi(x)| over rows of norm at most ``row_bound``. It is public, never
-        measured.
-        """
+        """R = sup of |phi(x)| over rows of norm at most ``row_bound``: public, never measured."""
 
     def check_columns(self, columns: int) -> None:
-        """InputError where ``bound`` does not hold for rows with so many columns. Here it always
-        holds.
-        """
+        """InputError where ``bound`` does not hold for so many columns; here it always holds."""
         return
 
     def lipschitz(self, row_bound: float) -> float:
@@ -120,7 +116,7 @@ class ShiftKernel(Kernel):
 
     gamma: Gamma = 1.0
 
-    shifts: ClassVar[bool] = True
+    is_shift_invariant: ClassVar[bool] = True
 
     def diagonal(self, a: Matrix) -> np.ndarray:
         return np.ones(a.shape[0])

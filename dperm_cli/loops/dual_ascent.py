@@ -77,9 +77,7 @@ def _dot(row, w):
 
 @compile_inline
 def _coordinate(code, width, z, y, a, q):
-    """(a', the change by which the kept sum must be updated); the change is 0 for a row of
-    zeros.
-    """
+    """(a', the change by which the kept sum must be updated), which is 0 for a row of zeros."""
     if q <= _TINY:
         return solve_coordinate(code, width, 0.0, y, a, 1e-12), 0.0
     new = solve_coordinate(code, width, z, y, a, q)

@@ -187,9 +187,7 @@ def fill(gaussian, words, mantissa, shift, out, done):
 
 @compile_inline
 def _clip_weight(weight, square, bound):
-    """``weight``, reduced where |weight| sqrt(square) exceeds the bound; 0 where it is not
-    finite.
-    """
+    """``weight``, cut where |weight| sqrt(square) exceeds the bound; 0 where not finite."""
     length = abs(weight) * math.sqrt(square)
     if length <= bound:
         return weight

@@ -30,9 +30,7 @@ def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> 
 
 
 def compile_inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that only other compiled loops call: it has no entry point and is
-    inlined.
-    """
+    """Compile a function that only other compiled loops call: it is inlined into them."""
     return compile_loop(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 

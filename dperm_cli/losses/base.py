@@ -30,7 +30,7 @@ class PerRecord(Plugin, CheckedFields):
 
     Attributes:
         tasks: the kinds of data (tasks) that the loss is for.
-        also: further tasks, whose labels are taken as targets.
+        extra_tasks: further tasks, whose labels are taken as targets.
         default_of: tasks whose data sets use this loss if they name no other.
         audit_place: position in the order in which audits try losses, the least demanding first.
             Losses below 10 are in the declared grid, the others are tried by the fuzzer.
@@ -47,7 +47,7 @@ class PerRecord(Plugin, CheckedFields):
         envelope_dual: ``envelope_dual(theta, data, width)``, for a loss with kinks: the dual point
             of its Moreau envelope with parameter ``width``.
         cone_cost: ``cone_cost(program, data, theta)`` adds the summed loss to the cost of a cone
-            program, and returns how its multipliers become a dual point (``problem.cone_rows``).
+            program, and returns how its multipliers become a dual point (``problem.cone_program``).
         distance_power: q of a loss |theta - x|_q.
         round_kink: ``round_kink(width)``, the loss with its kink rounded off.
         quadratic: whether the second derivative in the margin is ``smoothness`` everywhere.
@@ -55,8 +55,8 @@ class PerRecord(Plugin, CheckedFields):
             largest second derivative at margins up to ``margin``. It is for losses whose second
             derivative rises once and falls once.
         affine_margin: margins up to which the loss is affine.
-        most_pull: ``most_pull(target)``, an upper bound on -z l'(z) over all margins z and all
-            targets up to ``target``.
+        radial_slope_bound: ``radial_slope_bound(target)``, an upper bound on -z l'(z) over all
+            margins z and all targets up to ``target``.
         sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
             (1 + bias) / 2 and else -1.
         best_mean: ``best_mean(bias)``, the z where that mean is least.
@@ -75,7 +75,7 @@ class PerRecord(Plugin, CheckedFields):
 
     group: ClassVar[str] = "loss"
     tasks: ClassVar[tuple[str, ...]] = ()
-    also: ClassVar[tuple[str, ...]] = ()
+    extra_tasks: ClassVar[tuple[str, ...]] = ()
     audit_place: ClassVar[int | None] = None
     default_of: ClassVar[tuple[str, ...]] = ()
     code: ClassVar[int | None] = None
@@ -94,7 +94,7 @@ class PerRecord(Plugin, CheckedFields):
     quadratic: ClassVar[bool] = False
     curvature_ratio: Any = None
     affine_margin: ClassVar[float] = 0.0
-    most_pull: Any = None
+    radial_slope_bound: Any = None
     sign_mean: Any = None
     best_mean: Any = None
     odds_mean: Any = None
@@ -111,15 +111,11 @@ class PerRecord(Plugin, CheckedFields):
         return self.smoothness is not None or self.envelope_dual is not None
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """The dual point that certifies theta [p]. Here theta itself, since ``minorant`` is a
-        tangent.
-        """
+        """The dual point that certifies theta [p]: here theta, since ``minorant`` is a tangent."""
         return np.array(theta, dtype=float)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
-        """A lower bound on the summed loss that is affine in theta: here its tangent at ``dual``
-        [p].
-        """
+        """An affine lower bound on the summed loss: here its tangent at ``dual`` [p]."""
         slope, values = self.gradient(dual, data), self.values(dual, data)
         product, length = float(slope @ dual), float(np.linalg.norm(dual))
         one = self.lipschitz(data.facts().bounds(length))
@@ -130,7 +126,7 @@ class PerRecord(Plugin, CheckedFields):
         """The slope [p] of ``minorant``."""
         return self.minorant(dual, data).slope
 
-    def spread(self, data: Data) -> float:
+    def curvature_factor(self, data: Data) -> float:
         """The factor from ``smoothness``, or an envelope's curvature, to curvature in theta."""
         return largest_eigenvalue(data.x)
 

@@ -44,7 +44,7 @@ class Hinge(Glm):
         """The huberized hinge."""
         return HuberizedHinge(width)
 
-    def most_pull(self, target: float) -> float:
+    def radial_slope_bound(self, target: float) -> float:
         """1, at the kink."""
         return 1.0
 

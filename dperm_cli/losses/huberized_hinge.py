@@ -26,14 +26,14 @@ class HuberizedHinge(RoundedPart):
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 5
 
-    def line(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def affine_argument(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(sign, offset) = (-y, 1) of the argument of f."""
         return -y, np.ones_like(y)
 
-    def furthest(self, target: float) -> float:
+    def largest_offset(self, target: float) -> float:
         """The largest offset: 1, whatever the label."""
         return 1.0
 
-    def most_pull(self, target: float) -> float:
+    def radial_slope_bound(self, target: float) -> float:
         """1 + h, an upper bound on -z l'(z)."""
         return 1.0 + float(self.width)

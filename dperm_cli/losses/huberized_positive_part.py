@@ -26,10 +26,10 @@ class HuberizedPositivePart(RoundedPart):
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 7
 
-    def line(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def affine_argument(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(sign, offset) = (-1, y) of the argument of f."""
         return -np.ones_like(y), y
 
-    def furthest(self, target: float) -> float:
+    def largest_offset(self, target: float) -> float:
         """The largest offset: the bound on the targets."""
         return target

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_l1_distances
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_l1_distances
 from dperm_cli.problem.data import Bounds, Data
 
 
@@ -37,7 +37,7 @@ class L1Median(Median):
         """sign(v), 0 at 0, [..., p]."""
         return np.sign(difference)
 
-    def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
+    def project_duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Entries clipped to [-1, 1], and the largest modulus before."""
         return np.clip(dual, -1.0, 1.0), float(np.max(np.abs(dual), initial=0.0))
 

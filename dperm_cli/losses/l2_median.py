@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_distances
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_distances
 from dperm_cli.problem.data import Bounds, Data
 
 
@@ -35,15 +35,13 @@ class L2Median(Median):
         length = self.norm(difference)[..., None]
         return difference / np.where(length > 0, length, 1.0)
 
-    def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
+    def project_duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Rows with those longer than 1 shortened to 1, and the largest length before."""
         length = np.linalg.norm(dual, axis=-1, keepdims=True)
         return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))
 
     def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
-        """The gradients of |v| with |v| rounded off within ``width`` of 0, at v = theta - x, [n,
-        p].
-        """
+        """The gradients [n, p] of |v|, rounded off within ``width`` of 0, at v = theta - x."""
         steps = theta - to_dense(data.x)
         return steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), width)
 

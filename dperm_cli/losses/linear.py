@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.losses.shared.margin_loss import Glm
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual
+from dperm_cli.problem.cone_program import ConeProgram, ToDual
 from dperm_cli.problem.data import Data, Minorant
 
 

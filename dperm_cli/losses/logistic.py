@@ -70,7 +70,7 @@ class Logistic(Glm):
         """4 s(M) s(-M) for margins up to M: the second derivative at M over that at 0."""
         return 4.0 * float(expit(margin)) * float(expit(-margin))
 
-    def most_pull(self, target: float) -> float:
+    def radial_slope_bound(self, target: float) -> float:
         """max -z l'(z), a constant (``logistic_gap``)."""
         return 0.2784645427610738
 

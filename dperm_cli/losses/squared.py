@@ -24,7 +24,7 @@ class Squared(Glm):
 
     audit_place: ClassVar[int] = 3
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
-    also: ClassVar[tuple[str, ...]] = ("binary",)
+    extra_tasks: ClassVar[tuple[str, ...]] = ("binary",)
     default_of: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 2
     quadratic: ClassVar[bool] = True
@@ -46,8 +46,7 @@ class Squared(Glm):
         return float(margin + target)
 
     def span(self, margin: float, target: float) -> float:
-        """((margin + target)^2 - max(0, target - margin)^2) / 2, the range of the loss at |y| =
-        target.
+        """The range at |y| = target: ((margin + target)^2 - max(0, target - margin)^2) / 2.
 
         It is computed without this difference, which would lose digits where the margin is small.
         """
@@ -66,7 +65,7 @@ class Squared(Glm):
         """1: the second derivative is constant."""
         return 1.0
 
-    def most_pull(self, target: float) -> float:
+    def radial_slope_bound(self, target: float) -> float:
         """target^2 / 4, the largest -z l'(z), at z = y / 2."""
         return 0.25 * target**2
 

@@ -42,8 +42,7 @@ Strength = Annotated[Positive | Auto, Help("auto = least risk in theory")]
 
 @dataclass(frozen=True)
 class Design:
-    """What a mechanism decides for a budget. The guarantee is computed from it, and makes it a
-    ``Plan``.
+    """What a mechanism decides for a budget; with the guarantee computed from it, a ``Plan``.
 
     Attributes:
         events: what will be done to the records; the guarantee follows from them.
@@ -130,7 +129,7 @@ class Mechanism(CheckedFields, ABC):
         features: the finite map of a kernel whose rows it sees.
         by_rows: whether the set may differ from trial to trial.
         one_pass: whether each record is used once.
-        later: keys that were added after the first version, with the values that stand for the
+        added_keys: keys that were added after the first version, with the values that stand for the
             behaviour before.
         inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
             for their absence.
@@ -155,7 +154,7 @@ class Mechanism(CheckedFields, ABC):
     features: ClassVar[str | None] = None
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
-    later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     inner: ClassVar[Any] = None
     sampler: ClassVar[Any] = None
     sampling: ClassVar[str] = ""

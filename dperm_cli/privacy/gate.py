@@ -175,7 +175,7 @@ class Gate:
     @property
     def is_untouched(self) -> bool:
         """Whether the plan has events, and none of them was asked for."""
-        return bool(self._unused) and len(self._unused or ()) == self._planned
+        return self._planned > 0 and len(self._unused or ()) == self._planned
 
     def _spend(self, event: Event) -> Event:
         """With a plan: take off the event that pays for this one, or raise PrivacyError."""

@@ -15,7 +15,7 @@ class Tape(Protocol):
     neighbouring runs. ``stream`` has the event, its number and a new ``meter()``.
     """
 
-    def hear(
+    def take_draw(
         self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]
     ) -> np.ndarray: ...
 

@@ -73,14 +73,14 @@ class Stream:
         """A new meter of what neighbouring runs move this stream by."""
         return self.event.meter(self.relation)
 
-    def _hear(self, value: Any, drawn: np.ndarray, *public: Any) -> np.ndarray:
+    def _take_draw(self, value: Any, drawn: np.ndarray, *public: Any) -> np.ndarray:
         """What is drawn, or what a tape puts in its place.
 
         ``value`` is what the noise hides. ``public`` must be equal on neighbouring runs.
         """
         if self._tape is None:
             return drawn
-        return self._tape.hear(self, value, drawn, (np.shape(value), *public))
+        return self._tape.take_draw(self, value, drawn, (np.shape(value), *public))
 
     def _check_shape(self, value: np.ndarray) -> None:
         """Refuse other shapes: broadcasting would add one draw to many coordinates."""
@@ -109,7 +109,7 @@ class NoiseStream(Stream):
         self._check_shape(value)
         self._steps.mark(step)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
-        return self._hear(value, drawn, step)
+        return self._take_draw(value, drawn, step)
 
     def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
         """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
@@ -156,8 +156,8 @@ class PerturbedStream(NoiseStream):
         _, drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)
         found = point(drawn)
         if self._tape is not None:
-            found = self._hear(nothing, found, step)
-            found = self._hear(value(found), found, step)
+            found = self._take_draw(nothing, found, step)
+            found = self._take_draw(value(found), found, step)
         return paid.add(found, step)
 
 
@@ -174,7 +174,9 @@ class SampledStream(NoiseStream):
         drawn = batch_indices.batch(
             self._choice[trial], step, self.population, self.batch, self.sampling == "poisson"
         )
-        return drawn if self._tape is None else self._tape.hear(self, None, drawn, (trial, step))
+        return (
+            drawn if self._tape is None else self._tape.take_draw(self, None, drawn, (trial, step))
+        )
 
     @property
     def sealed_draws(self) -> SealedBatches:
@@ -247,7 +249,7 @@ class CoordinateStream(Stream):
         self._steps.mark(number)
         column = np.array(value, dtype=float)[:, None]
         drawn = column + self.scale * self._noise[:, number : number + 1]
-        return self._hear(column, drawn, number)[:, 0]
+        return self._take_draw(column, drawn, number)[:, 0]
 
 
 class SparseStream(Stream):
@@ -287,7 +289,7 @@ class SparseStream(Stream):
         shown = np.stack([far.astype(float), np.where(far, drawn[:, 0], known)], axis=1)
         if self._tape is not None:
             # the answers known before must be equal too: they decide what is shown
-            shown = self._hear(column, shown, step, np.asarray(known).tobytes())
+            shown = self._take_draw(column, shown, step, np.asarray(known).tobytes())
             far = shown[:, 0] > 0.0
         self._made += far
         return shown[:, 1], far
@@ -324,7 +326,7 @@ class BatchStream(Stream):
         value = total(self._parts[step])
         self._check_shape(value)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
-        return self._hear(value, drawn, step)
+        return self._take_draw(value, drawn, step)
 
 
 class ChannelStream(Stream):
@@ -367,7 +369,7 @@ class ChannelStream(Stream):
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
         drawn = local_channels.send(self.coding, value, self._words())
-        return self._hear(value / self.bound, drawn, user, float(self.bound))
+        return self._take_draw(value / self.bound, drawn, user, float(self.bound))
 
     @property
     def sealed_draws(self) -> SealedAnswers:
@@ -416,7 +418,7 @@ class LawStream(Stream):
     def release(self, drawn: np.ndarray, step: int) -> np.ndarray:
         """What was sampled at a step, [trials, p]."""
         self._steps.mark(step)
-        return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
+        return drawn if self._tape is None else self._tape.take_draw(self, LAW, drawn, (step,))
 
 
 LAW = object()  # what a tape hears as the value of a draw from a law, which hides no value

@@ -94,9 +94,7 @@ class Data:
 
     @property
     def identity(self) -> str:
-        """Hex digest of the fingerprint and the names. It is equal only for records that were read
-        equal.
-        """
+        """Hex digest of fingerprint and names, equal only for records that were read equal."""
         return hash_parts(self.fingerprint, np.ascontiguousarray(self.names, dtype="<u8"))
 
     def take(self, batch: np.ndarray | slice) -> Data:

@@ -9,9 +9,8 @@ import numpy as np
 from dperm_cli.problem.random_projection import Stored, blocks
 
 
-class Given(Stored):
-    """Phi [m, d] of full row rank, for rows Phi^T x~ in R^d that represent projected rows x~ in
-    R^m.
+class GivenProjection(Stored):
+    """Phi [m, d] of full row rank, for rows Phi^T x~ that represent projected rows x~ in R^m.
 
     Since <Phi^T x~, theta> = <x~, Phi theta>, a row has the loss that x~ has at Phi theta.
     ``apply`` recovers x~ with Phi's right inverse.

@@ -29,9 +29,7 @@ class Projection(Protocol):
     entries: int
 
     def apply(self, x: Any) -> np.ndarray:
-        """Phi x for each row of x [n, d], dense or CSR: [n, m]. Sparse rows are never made dense at
-        once.
-        """
+        """Phi x for each row of x [n, d], dense or CSR; sparse rows are never all made dense."""
         ...
 
     def back(self, g: np.ndarray) -> np.ndarray:

@@ -74,8 +74,10 @@ class Mala(Sampler):
 
 
 def default_step(target: Target) -> float:
-    """1 / (c p^{1/3}) with c the largest curvature of f, or for kinks its squared slope; at most
-    the squared diameter over p."""
+    """1 / (c p^{1/3}), at most the squared diameter over p.
+
+    c is the largest curvature of f, or for kinks its squared slope.
+    """
     spec = target.spec
     curvature = target.ridge
     if spec.smoothness is not None:

@@ -191,9 +191,7 @@ def count_needed_steps(target: Target, h: float, dist_inf: float, start: str = "
 
 
 def default_step(target: Target, start: str, dist_inf: float) -> float:
-    """The h with the least estimated time among D^2 times powers of two, from public facts
-    alone.
-    """
+    """The h of least estimated time among D^2 times powers of two, from public facts."""
     square = target.constraint.diameter**2
     grid = [square * 2.0 ** (_LARGEST - k) for k in range(_HALVINGS)]
     return min(
@@ -203,7 +201,7 @@ def default_step(target: Target, start: str, dist_inf: float) -> float:
 
 def step_seconds(target: Target, h: float) -> float:
     """The estimated time of one step on one thread, by a formula and not by a clock."""
-    miss, _ = misses(target, h)
+    miss, _ = estimate_tangent_gaps(target, h)
     spec, tries = target.spec, expected_tries(target, h)
     if compiled_chain.covers(target):
         return compiled_chain.estimate_seconds(target, tries, miss)
@@ -217,11 +215,11 @@ def expected_tries(target: Target, h: float) -> float:
 
     1 / E[exp(-miss)] is at most exp(E miss) [Jensen].
     """
-    usual, hard = (math.exp(min(miss, 50.0)) for miss in misses(target, h))
+    usual, hard = (math.exp(min(miss, 50.0)) for miss in estimate_tangent_gaps(target, h))
     return (1.0 - _HARD) * usual + _HARD * hard
 
 
-def misses(target: Target, h: float) -> tuple[float, float]:
+def estimate_tangent_gaps(target: Target, h: float) -> tuple[float, float]:
     """About E[f - parabola] at a proposal: for a usual data set, and the most for any.
 
     A proposal's coordinates have variance at most v = min(h, those of a uniform point). A smooth

@@ -76,8 +76,8 @@ class ConvexSet(Plugin, CheckedFields, ABC):
         mixtures: the ``atomic_hull.Atomic`` that knows what its points are mixtures of.
         cutting_ball: the radius of a ball about the origin that the set ``inner`` is cut down to.
         ball_about: the (point, reach) of a ball that the set ``inner`` is cut down to.
-        cone_rows: ``cone_rows(program, theta)`` adds the rows that keep the variables theta in the
-            set (``problem.cone_rows``).
+        add_cone_constraints: ``add_cone_constraints(program, theta)`` adds the rows that keep the
+            variables theta in the set (``problem.cone_program``).
         barrier: makes the set's piece of an interior-point iteration (``problem.set_barriers``).
         normals: points whose normal cones are known exactly (``problem.normal_cones``).
 
@@ -111,7 +111,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
     mixtures: Any = None
     cutting_ball: Any = None
     ball_about: Any = None
-    cone_rows: Any = None
+    add_cone_constraints: Any = None
     barrier: Any = None
     normals: Any = None
 
@@ -127,9 +127,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def least_diameter(self) -> float:
-        """A lower bound on the diameter, for lower bounds on a risk. ``diameter`` may be an upper
-        bound.
-        """
+        """A lower bound on the diameter, for lower bounds on a risk; ``diameter`` is from above."""
         return self.diameter
 
     @property
@@ -177,9 +175,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def inner_body(self) -> ConvexSet:
-        """The set that does the computations, for a set that delegates to another one; here
-        itself.
-        """
+        """The set that does the computations: the set itself, or the one it delegates to."""
         return self
 
     def balls(self) -> Balls | None:
@@ -260,7 +256,7 @@ class Delegate(ConvexSet):
     inner_body = property(attrgetter("body"))
     accuracy = ask_body("accuracy")
     by_gap = ask_body("by_gap")
-    cone_rows = ask_body("cone_rows")
+    add_cone_constraints = ask_body("add_cone_constraints")
     mixtures = ask_body("mixtures")
     symmetric = ask_body("symmetric")
     size = ask_body("size")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_cube
+from dperm_cli.problem.cone_program import ConeProgram, add_cube
 from dperm_cli.problem.normal_cones import CubeNormals
 from dperm_cli.problem.set_barriers import BoxBarrier
 from dperm_cli.sets.base import Dimension, Radius
@@ -50,7 +50,7 @@ class Box(NormBall):
 
     normals = property(CubeNormals)
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_cube(program, theta, self.size)
 
     @property

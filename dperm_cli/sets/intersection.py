@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.cone_rows import ConeProgram, add_ball
+from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.sets.base import (
     AnyDimension,
     ConvexSet,
@@ -68,11 +68,11 @@ class Intersection(ConvexSet):
     sign_symmetric = property(attrgetter("_set.sign_symmetric"))
 
     @property
-    def cone_rows(self) -> Any:
-        return None if self._set.cone_rows is None else self._add_cone_rows
+    def add_cone_constraints(self) -> Any:
+        return None if self._set.add_cone_constraints is None else self._add_cone_constraints
 
-    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
-        self._set.cone_rows(program, theta)
+    def _add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
+        self._set.add_cone_constraints(program, theta)
         add_ball(program, theta, self.ball)
 
     @property

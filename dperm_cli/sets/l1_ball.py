@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_l1_ball
+from dperm_cli.problem.cone_program import ConeProgram, add_l1_ball
 from dperm_cli.problem.normal_cones import CrossNormals
 from dperm_cli.problem.set_barriers import L1Barrier
 from dperm_cli.sets.base import AxisHull, OfRadius
@@ -45,7 +45,7 @@ class L1Ball(OfRadius, NormBall):
 
     normals = property(CrossNormals)
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_l1_ball(program, theta, self.size)
 
     @property

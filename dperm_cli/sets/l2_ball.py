@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_ball
+from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.problem.normal_cones import SphereNormals
 from dperm_cli.problem.set_barriers import L2Barrier
 from dperm_cli.sets.base import Balls, OfRadius, length, unit
@@ -34,7 +34,7 @@ class L2Ball(OfRadius, NormBall):
 
     normals = property(SphereNormals)
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_ball(program, theta, self.size)
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
-from dperm_cli.problem.cone_rows import ConeProgram, add_power_ball
+from dperm_cli.problem.cone_program import ConeProgram, add_power_ball
 from dperm_cli.sets.base import ConvexSet, Delegate, Dimension, Radius
 from dperm_cli.sets.box import Box
 from dperm_cli.sets.l1_ball import L1Ball
@@ -75,7 +75,7 @@ class _Between(NormBall):
     size = property(attrgetter("_reach"))
     norm_power = property(attrgetter("_power"))
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_power_ball(program, theta, self._power, self._reach)
 
     @property

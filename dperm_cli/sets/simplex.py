@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_shares
+from dperm_cli.problem.cone_program import ConeProgram, add_shares
 from dperm_cli.problem.normal_cones import SimplexNormals
 from dperm_cli.sets.base import AxisHull, OfRadius
 from dperm_cli.sets.shared.gaussian_widths import expected_max
@@ -33,7 +33,7 @@ class Simplex(OfRadius):
 
     normals = property(SimplexNormals)
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_shares(program, theta, self.size)
 
     @property

@@ -23,7 +23,7 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 def applies(problem: Problem) -> bool:
     """Whether the conic solver can handle the set, the loss and the size of the problem."""
-    if problem.constraint.cone_rows is None:
+    if problem.constraint.add_cone_constraints is None:
         return False
     return _fits(problem) or (problem.loss.hessian is not None and problem.p <= _LARGEST_ORDER)
 
@@ -63,8 +63,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
 
 
 def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
-    """Newton's method: minimise a quadratic model over the set, then search the segment, and
-    repeat.
+    """Newton's method: minimise a quadratic model over the set, search the segment, repeat.
 
     The size of each cone program is that of theta, whatever the number of records. Where the solver
     loses digits, a proximal term holds the minimiser of the model closer to the point.
@@ -135,7 +134,7 @@ def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
 
     None where the set has no conic form or the solver fails.
     """
-    if problem.constraint.cone_rows is None:
+    if problem.constraint.add_cone_constraints is None:
         return None
     penalty, radius = problem.penalty, problem.constraint.radius
     program, theta = _over_set(problem)
@@ -165,7 +164,7 @@ def _l1_norm(
 def _over_set(problem: Problem) -> tuple[cone_programs.Program, np.ndarray]:
     program = cone_programs.Program()
     theta = program.variables(problem.p, problem.constraint.radius)
-    problem.constraint.cone_rows(program, theta)
+    problem.constraint.add_cone_constraints(program, theta)
     return program, theta
 
 

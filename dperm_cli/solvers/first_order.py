@@ -36,7 +36,7 @@ def _accelerate_descent(problem: Problem, start: np.ndarray) -> Iterates:
     A loss with kinks is replaced by its Moreau envelope, whose slopes are dual feasible and
     whose width follows the gap down. So is the l1 norm where thresholding cannot deal with it.
     """
-    ridge, spread = problem.penalty.ridge, problem.loss.spread(problem.data)
+    ridge, factor = problem.penalty.ridge, problem.loss.curvature_factor(problem.data)
     l1_norm, bound = _L1Norm(problem), problem.loss.smoothness
     theta = ahead = start
     momentum, width = 1.0, _FIRST_SMOOTHING
@@ -50,7 +50,7 @@ def _accelerate_descent(problem: Problem, start: np.ndarray) -> Iterates:
         dual = dual_points.make_dual_point(problem, ahead, width)
         gradient = dual_points.gradient(problem, dual) + problem.slant + ridge * ahead
         gradient = gradient + l1_norm.slope(ahead)
-        steepest = curvature * spread + ridge + l1_norm.curvature
+        steepest = curvature * factor + ridge + l1_norm.curvature
         moved = l1_norm.threshold(ahead - gradient / steepest, steepest)
         moved = problem.constraint.project(moved)
         if (ahead - moved) @ (moved - theta) > 0:
@@ -113,4 +113,4 @@ def steepness(problem: Problem) -> float:
     bound = problem.loss.smoothness
     if bound is None:
         raise ValueError(f"{problem.loss.name} has no bounded curvature")
-    return bound * problem.loss.spread(problem.data) + problem.penalty.ridge
+    return bound * problem.loss.curvature_factor(problem.data) + problem.penalty.ridge

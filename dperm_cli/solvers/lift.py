@@ -76,7 +76,7 @@ def reason_against(constraint: Any) -> str | None:
         return None
     if body.vertices() is not None:
         return None
-    if constraint.cone_rows is None:
+    if constraint.add_cone_constraints is None:
         return "this set has no form that a conic solver takes: use a ball, a box or a polytope"
     return None
 
@@ -278,7 +278,7 @@ class _Perspective(cone_programs.Program):
         super().__init__()
         self.share = self.variables(1)
         self.point = self.variables(constraint.p, constraint.radius)
-        constraint.cone_rows(self, self.point)
+        constraint.add_cone_constraints(self, self.point)
 
     def add(
         self, cone: str, terms: list[tuple[Any, np.ndarray]], constant: Any, power: float = 0.0

@@ -60,9 +60,7 @@ class RoundingBounds:
         return (self.slope + 0.5 * (self.steep + self.modulus) * self.step) / self.modulus
 
     def distance(self, residual: float) -> float:
-        """The largest distance from the minimiser of a point with a computed residual of this
-        norm.
-        """
+        """The largest distance to the minimiser at a computed residual of this norm."""
         found = residual + self.slope + self.steep * self.off_set
         return (self.off_set + found / self.modulus) * _SECOND_ORDER
 

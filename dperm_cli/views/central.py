@@ -66,9 +66,7 @@ class CentralView:
         return self._problem.loss
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over all records of the loss's subgradient at each row of [..., p], without the
-        ridge.
-        """
+        """The sum over records of the loss's subgradient at each row of [..., p], without ridge."""
         return self._problem.data_gradient(theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
@@ -109,9 +107,7 @@ class CentralView:
         return self.loss.majorant(theta, self._problem.data)
 
     def objective(self, theta: np.ndarray) -> np.ndarray:
-        """The summed loss with its regulariser at each row of [..., p], for a law drawn by the
-        gate.
-        """
+        """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
         return self._problem.objective(theta)
 
     def minimiser(self, gap: float) -> np.ndarray:

@@ -11,9 +11,7 @@ from dperm_cli.views.local import LocalView
 
 
 def is_local(mechanism: Any) -> bool:
-    """Whether only users may see their records: local trust, or a local guarantee, which implies
-    it.
-    """
+    """Whether only users may see their records: local trust, or a local guarantee."""
     return mechanism.trust == "local" or "local" in mechanism.guarantees
 
 

@@ -1,6 +1,4 @@
-"""The view of a local mechanism: users see only their own record, the mechanism only their
-answers.
-"""
+"""The view of a local mechanism: it sees users' answers, and each user its own record."""
 
 from __future__ import annotations
 

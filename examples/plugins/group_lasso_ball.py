@@ -62,7 +62,7 @@ class GroupLassoBall(ConvexSet):
         """The sum of norms over the radius."""
         return np.sum(self._norms(np.asarray(theta, dtype=float)), axis=-1) / self.radius
 
-    def cone_rows(self, program, theta):
+    def add_cone_constraints(self, program, theta):
         """|theta_group| <= length_group for every group, and the lengths add up to the radius."""
         lengths = program.variables(self.groups, self.radius)
         for k in range(self.groups):

@@ -120,10 +120,10 @@ def test_a_value_where_a_batch_was_drawn_is_a_fault():
     """Of one stream, with equal facts: the one hides something and the other does not."""
     recorder = Recorder()
     stream = opened(recorder, SampledGaussian(1.0, 0.5, 1, 4, "fixed"))
-    stream._hear(None, np.zeros((1, 2)), 0)
+    stream._take_draw(None, np.zeros((1, 2)), 0)
     player = Player(recorder.calls)
     other = opened(player, SampledGaussian(1.0, 0.5, 1, 4, "fixed"))
-    other._hear(np.zeros(()), np.zeros((1, 2)), 0)
+    other._take_draw(np.zeros(()), np.zeros((1, 2)), 0)
     assert "where the first run had" in player.faults[0]
 
 

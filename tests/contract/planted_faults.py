@@ -161,8 +161,8 @@ FAULTS = {
     "a projection that forgets the other rows": edit(
         "constraint", "length = np.linalg.norm(rows, axis=-1, keepdims=True)",
         "length = np.linalg.norm(rows)", "row"),
-    "cone rows of a larger set": edit("constraint", "        add_nonnegative(program, theta)\n", "",
-                                      "cone_rows"),
+    "cone constraints of a larger set": edit(
+        "constraint", "        add_nonnegative(program, theta)\n", "", "add_cone_constraints"),
     "a radial projection": edit(
         "group_lasso_ball.py", "theta * self._spread(share)",
         "theta * self.radius / np.sum(norms, axis=-1, keepdims=True)", "nearest|nearer"),

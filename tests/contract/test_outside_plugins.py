@@ -22,7 +22,7 @@ from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturba
 from dperm_cli.mechanisms.sampling.exponential import Exponential
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.cone_rows import add_ball, add_nonnegative
+from dperm_cli.problem.cone_program import add_ball, add_nonnegative
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.auto import Auto
@@ -105,7 +105,7 @@ class BareNonnegativeBall(ConvexSet):
 class NonnegativeBall(BareNonnegativeBall):
     """With its rows of a cone program."""
 
-    def cone_rows(self, program, theta):
+    def add_cone_constraints(self, program, theta):
         add_nonnegative(program, theta)
         add_ball(program, theta, self.reach)
 

@@ -10,6 +10,7 @@ from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.npz import Npz
 from dperm_cli.datasets.files.parquet import Parquet
 from dperm_cli.datasets.files.svmlight import Svmlight
+from dperm_cli.datasets.shared import svmlight_reader
 
 SVM = b"1 1:0.5 3:2\n-1 2:-1e-1 # a comment\n\n+1\n-1 3:.25 1:1.\r\n"
 SVM_X = np.array([[0.5, 0, 2], [0, -0.1, 0], [0, 0, 0], [1, 0, 0.25]])
@@ -26,6 +27,12 @@ def made(kind, path, **fields):
 def plain(kind, path, **fields):
     """Records as read: no row rule, no split."""
     return made(kind, path, **fields).raw()
+
+
+def read_whole(key, path, *size, **options):
+    """(rows, labels) of an svmlight file."""
+    blocks = svmlight_reader.read_blocks(key, path, *size, **options)
+    return svmlight_reader.join_blocks(blocks, path)
 
 
 def refused(kind, path, key="dataset.path", **fields):

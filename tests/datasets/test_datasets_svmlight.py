@@ -11,7 +11,7 @@ from scipy import sparse
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.files.svmlight import Svmlight
 from dperm_cli.datasets.shared import svmlight_reader
-from tests.datasets.files_data import SVM, SVM_X, SVM_Y, made, plain, refused
+from tests.datasets.files_data import SVM, SVM_X, SVM_Y, made, plain, read_whole, refused
 
 
 def test_svmlight_reads(tmp_path):
@@ -111,7 +111,7 @@ def test_svmlight_round_trip_across_block_borders(tmp_path_factory, rows):
             expected[i, j - 1] = v
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(svmlight_reader, "BLOCK", 7)
-        x, labels = svmlight_reader.read("dataset.path", path, 30)
+        x, labels = read_whole("dataset.path", path, 30)
     assert np.array_equal(x.toarray(), expected)
     assert labels.tolist() == [y for y, _ in rows]
 
@@ -122,7 +122,7 @@ def test_svmlight_any_text_is_read_or_refused_in_one_line(tmp_path_factory, text
     path = tmp_path_factory.getbasetemp() / "any.svm"
     path.write_text(text)
     try:
-        x, labels = svmlight_reader.read("dataset.path", path, 2000)
+        x, labels = read_whole("dataset.path", path, 2000)
     except InputError as error:
         message = str(error)
     else:

@@ -64,7 +64,7 @@ def test_output_is_the_first_stage_plus_second_noise():
     first = []
 
     class Tape:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             first.append(drawn)
             return drawn
 

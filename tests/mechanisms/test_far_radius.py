@@ -120,7 +120,7 @@ def test_the_points_that_get_noise_are_as_near_as_is_paid_for(name):
     p, heard = 50, []
 
     class Tape:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             heard.append((np.array(value), stream.event))
             return drawn
 

@@ -316,7 +316,7 @@ def test_the_scale_of_a_plan_gives_its_events_back(mechanism):
 @pytest.mark.parametrize("loss", ["logistic", "l1_median", "multinomial"])
 def test_several_answers_compiled_and_plain(mechanism, loss):
     class Silent:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             return drawn
 
     problem = small_problem(loss, n=12, ridge=0.1)

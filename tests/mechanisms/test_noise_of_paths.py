@@ -38,7 +38,7 @@ SGD = {"learning_rate": "strongly_convex", "output": "last", "steps": STEPS}
 class Silent:
     """A tape that changes nothing, and so only closes the compiled path."""
 
-    def hear(self, stream, value, drawn, public):
+    def take_draw(self, stream, value, drawn, public):
         return drawn
 
 

@@ -27,7 +27,7 @@ SLOW = pytest.mark.slow
 class Silent:
     """A tape that changes nothing, and so only closes the compiled path."""
 
-    def hear(self, stream, value, drawn, public):
+    def take_draw(self, stream, value, drawn, public):
         return drawn
 
 

@@ -95,7 +95,7 @@ def test_what_is_released_has_the_second_noise_on_it():
     heard = []
 
     class Tape:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             heard.append((value, stream.scale))
             return drawn
 
@@ -149,7 +149,7 @@ def test_release_is_the_minimiser_for_the_noise_drawn():
     seen = []
 
     class Tape:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             seen.append((value, drawn))
             return drawn
 

@@ -214,7 +214,7 @@ def grid():
     heard = []
 
     class Tape:
-        def hear(self, stream, value, drawn, public):
+        def take_draw(self, stream, value, drawn, public):
             heard.append(value)
             return drawn
 

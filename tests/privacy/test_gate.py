@@ -223,7 +223,7 @@ class Tape:
     def __init__(self):
         self.heard = []
 
-    def hear(self, stream, value, drawn, public):
+    def take_draw(self, stream, value, drawn, public):
         self.heard.append((stream, value, drawn, public))
         return 7.0
 

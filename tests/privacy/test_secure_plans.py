@@ -82,7 +82,7 @@ class Listener:
     def __init__(self):
         self.values, self.drawn = [], []
 
-    def hear(self, stream, value, drawn, public):
+    def take_draw(self, stream, value, drawn, public):
         self.values.append(value)
         self.drawn.append(drawn)
         return drawn

@@ -6,7 +6,7 @@ import pytest
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.compose.cell_schema import LATER_KEYS
+from dperm_cli.runner.compose.cell_schema import ADDED_KEYS
 from dperm_cli.runner.compose.command_line import parse
 
 
@@ -18,7 +18,7 @@ def test_a_default_is_no_part_of_a_cell_s_identity():
     (bare,) = cells()
     (zero,) = cells("lasso=0")
     (some,) = cells("lasso=0.5")
-    assert not LATER_KEYS.keys() & bare.config.keys()
+    assert not ADDED_KEYS.keys() & bare.config.keys()
     assert bare.config == zero.config
     assert bare.identity() == zero.identity() != some.identity()
     assert some.config["lasso"] == 0.5

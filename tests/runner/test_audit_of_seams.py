@@ -63,7 +63,7 @@ def test_noise_of_two_streams_is_compared_in_units_of_their_scales():
         tape = ListeningTape(keep=True)
         for scale, numbers in ((2.0, unit), (30.0, second)):
             value = np.full((4, 3), 7.0)
-            tape.hear(Stream(scale), value, value + scale * numbers)
+            tape.take_draw(Stream(scale), value, value + scale * numbers)
         assert tape.shared is shared
 
 

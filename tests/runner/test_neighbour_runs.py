@@ -231,14 +231,14 @@ def test_a_line_of_the_log_that_is_not_its_record(tmp_path, monkeypatch, held):
 
 
 def test_a_file_more(tmp_path, monkeypatch, held):
-    kept = report.print_study
+    kept = report.make_report
 
     def present(out, *rest, **more):
         if np.all(np.any(held["x"] != 0.0, axis=1)):
             (out / "notes.txt").write_text("")
         return kept(out, *rest, **more)
 
-    monkeypatch.setattr(report, "print_study", present)
+    monkeypatch.setattr(report, "make_report", present)
     assert seen_after(tmp_path).startswith("names of files: ['out/notes.txt']")
 
 

@@ -244,7 +244,7 @@ def test_held_out_landmarks_are_named_as_published_inputs():
     assert b"z.npz" not in model_file.bytes_of(found)
 
 
-def test_points_of_no_kernel_that_shifts_are_refused():
+def test_points_of_a_kernel_that_is_not_shift_invariant_are_refused():
     with pytest.raises(TypeError):
         FeatureMap.of(object(), "file")  # pyright: ignore[reportArgumentType]
     made = FeatureMap("fourier", Rbf(), {"frequencies": np.zeros((2, 3))})

@@ -117,7 +117,7 @@ def test_the_first_case_of_the_manual_takes_seconds():
 def test_misses_are_ordered_and_grow_with_the_step():
     for loss in ("hinge", "absolute", "logistic", "l1_median", "l2_median"):
         facts = law(loss, 500, build("l2_ball", 1.0, 5), 0.98)[1]
-        small, large = (proximal.misses(facts, h) for h in (1e-4, 1e-2))
+        small, large = (proximal.estimate_tangent_gaps(facts, h) for h in (1e-4, 1e-2))
         assert small[0] <= small[1]
         assert small[0] < large[0]
         assert small[1] < large[1]

@@ -335,7 +335,7 @@ def test_a_cone_program_by_hand():
 
 def test_spread_of_the_medians_is_the_number_of_records():
     medians = pair("l2_median", "simplex")
-    assert medians.loss.spread(medians.data) == 30.0
+    assert medians.loss.curvature_factor(medians.data) == 30.0
 
 
 # the cache

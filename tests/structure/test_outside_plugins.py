@@ -135,7 +135,7 @@ class QuantileInPieces(Quantile):
 
 @dataclass(frozen=True)
 class NonnegativeBall(ConvexSet):
-    """{theta >= 0, |theta|_2 <= radius}; no vertices, no cone rows."""
+    """{theta >= 0, |theta|_2 <= radius}; no vertices, no cone constraints."""
 
     radius: float
     p: int

@@ -121,7 +121,7 @@ def products(body, rng, m: int, clip: bool, factor: float = 1.0) -> list[float]:
 def test_theorem_2_products_with_one_row(make, m, clip):
     body = make(1.5, D)
     spec = bare(p=D, radius=1.5, constraint=body.name).spec
-    width = kj16.two_sided(spec)
+    width = kj16.two_sided_width(spec)
     assert width is not None
     assert width >= body.width()[0]
     mean, error = mean_and_error(products(body, np.random.default_rng(m), m, clip))

@@ -28,7 +28,7 @@ from dperm_cli.datasets.lower_bounds.bst14_fingerprint import accusation, tracin
 from dperm_cli.privacy.accounting.calibrate import gaussian_scale
 from tests.theory.bounds_data import bare
 
-# --- caps: the lean of the sphere
+# --- caps: the correlation of a reweighted direction
 
 
 def gain(p, x, draws=400_000):
@@ -77,24 +77,26 @@ def test_lean_is_the_best_reweighting_of_a_circle(log_ratio):
         np.append(-t, 0.0), A_ub=rows, b_ub=np.zeros(480),
         A_eq=np.append(np.ones(240), 0.0)[None], b_eq=[240.0],
     )  # fmt: skip
-    lean = float(random_directions.lean(2, np.array(log_ratio)))
+    correlation = float(random_directions.bound_correlation(2, np.array(log_ratio)))
     # arcs taken at their middles: within (pi / 240)^2 of the integral
-    assert lean == pytest.approx(-found.fun / 240, rel=2e-4)
+    assert correlation == pytest.approx(-found.fun / 240, rel=2e-4)
 
 
 def test_lean_on_a_line_is_randomised_response():
     a = np.array([0.2, 1.0, 3.0])
-    assert random_directions.lean(1, a) == pytest.approx(np.tanh(a / 2))
-    assert random_directions.one_sided_lean(1, a) == pytest.approx(-np.expm1(-a), rel=1e-6)
+    assert random_directions.bound_correlation(1, a) == pytest.approx(np.tanh(a / 2))
+    assert random_directions.bound_one_sided_correlation(1, a) == pytest.approx(
+        -np.expm1(-a), rel=1e-6
+    )
 
 
-def test_one_sided_lean_is_between_what_a_cap_reaches_and_one():
+def test_one_sided_correlation_is_between_what_a_cap_reaches_and_one():
     # the weights e^b on a cap of measure 1 / (e^b + 1), e^-b elsewhere
     for b in (0.3, 1.0, 3.0):
         x = 1 - 2 / (math.exp(b) + 1)  # in three dimensions
         mean = (1 - x * x) / 4  # E t 1{t > x}
         reached = (math.exp(b) - math.exp(-b)) * mean
-        found = float(random_directions.one_sided_lean(3, np.array(b)))
+        found = float(random_directions.bound_one_sided_correlation(3, np.array(b)))
         assert reached <= found <= reached * 1.001 + 1e-6
 
 
@@ -112,8 +114,8 @@ def test_lean_of_corners_and_axes_is_the_best_reweighting(shape, log_ratio):
         A_eq=np.append(np.ones(count), 0.0)[None], b_eq=[count],
     )  # fmt: skip
     gain = random_directions.choose_gain(registry.load("constraint", shape)(1.0, 4))
-    lean = float(random_directions.lean(4, np.array(log_ratio), gain))
-    assert lean == pytest.approx(-found.fun / count, rel=1e-6)
+    correlation = float(random_directions.bound_correlation(4, np.array(log_ratio), gain))
+    assert correlation == pytest.approx(-found.fun / count, rel=1e-6)
 
 
 def test_chernoff_is_above_the_sum_and_close():
@@ -155,7 +157,7 @@ def test_on_an_interval_caps_is_the_two_point_bound():
 def test_caps_is_attained_by_the_mechanism_that_leans_as_far_as_it_may(p):
     """Weights e^a on the cap around u and 1 elsewhere: exactly a-DP, risk k L R (1 - rho)."""
     epsilon, k = 0.5, 4
-    rho = float(random_directions.lean(p, np.array(k * epsilon)))
+    rho = float(random_directions.bound_correlation(p, np.array(k * epsilon)))
     rng = generator(seed_sequence(2, "test", p))
     theta = rng.standard_normal((400_000, p))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)

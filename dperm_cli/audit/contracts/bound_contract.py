@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from dperm_cli.audit.contracts.promises import NotTried, promise, require
+from dperm_cli.audit.contracts.promises import count_tried, promise, require
 from dperm_cli.bounds.base import QUANTITIES, Bound, Setting, risk_range
 from dperm_cli.core import plugin_sources, registry
 from dperm_cli.core.errors import Unsupported
@@ -109,6 +109,4 @@ def check_value(subject: Subject) -> str:
                 f"largest risk that there is, {most:.4g}",
             )
         count += 1
-    if not count:
-        raise NotTried("it applies to none of the settings that were tried")
-    return f"{count} settings"
+    return count_tried(count, "settings", "it applies to none of the settings that were tried")

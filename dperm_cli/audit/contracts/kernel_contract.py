@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.audit.contracts.examples import make_examples
-from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import count_tried, promise, require, show
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
@@ -139,15 +139,13 @@ def check_lipschitz(subject: Subject) -> str:
                 f"and a feature moves by {show(np.max(ratio))} times the distance",
             )
             count += len(ratio)
-    if not count:
-        raise NotTried("no such bound is declared")
-    return f"{count} pairs of rows"
+    return count_tried(count, "pairs of rows", "no such bound is declared")
 
 
 @promise(
     "finite maps stand for the kernel: monomials, frequencies, landmarks",
     mend="explicit(a) @ explicit(b).T = gram(a, b) with monomials(columns) columns; "
-    "frequencies draws from the spectral law of a kernel with shifts = True",
+    "frequencies draws from the spectral law of a kernel with is_shift_invariant = True",
 )
 def check_maps(subject: Subject) -> str:
     seen = []
@@ -163,7 +161,7 @@ def check_maps(subject: Subject) -> str:
                 f"{kernel}: products of explicit features are not gram",
             )
             seen.append("monomials")
-        if kernel.shifts:
+        if kernel.is_shift_invariant:
             seen.append("frequencies")
             psi = Fourier(kernel, _COLUMNS, _FREQUENCIES).apply(x)
             off = float(np.max(np.abs(psi @ psi.T - gram)))

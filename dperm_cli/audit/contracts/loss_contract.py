@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,14 @@ from scipy import sparse
 
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.problems import CLASSES, TASKS, label_scores
-from dperm_cli.audit.contracts.promises import Broken, NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import (
+    Broken,
+    NotTried,
+    promise,
+    require,
+    require_bounds,
+    show,
+)
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Data
 from dperm_cli.sets import make_ball
@@ -32,11 +40,14 @@ class Subject:
 
     @property
     def margin_losses(self) -> list[Any]:
+        """Those of a margin."""
+        return [loss for loss in self.examples if isinstance(loss, Glm)]
+
+    def need_margin_losses(self) -> list[Any]:
         """Those of a margin; ``NotTried`` where there are none."""
-        found = [loss for loss in self.examples if isinstance(loss, Glm)]
-        if not found:
+        if not self.margin_losses:
             raise NotTried("the loss is none of a margin")
-        return found
+        return self.margin_losses
 
 
 def make_subject(cls: type[Any], others: Any = None) -> Subject:
@@ -89,8 +100,11 @@ def _grid(loss: Any, margin: float, target: float = 1.0) -> tuple[np.ndarray, np
     return np.sort(z)[:, None], y
 
 
-def _name(loss: Any) -> str:
-    return repr(loss)
+def _widths(subject: Subject) -> Iterator[tuple[Any, float, float]]:
+    """Each loss of a margin with every largest margin and every largest label."""
+    for loss in subject.margin_losses:
+        targets = (0.3, 1.0) if "regression" in loss.tasks else (1.0,)
+        yield from itertools.product([loss], MARGINS, targets)
 
 
 @promise(
@@ -102,7 +116,7 @@ def check_tasks(subject: Subject) -> str:
     for loss in subject.examples:
         require(bool(loss.tasks), "tasks is empty")
         require(set(loss.tasks) <= set(TASKS), f"tasks = {loss.tasks}")
-        require(loss == replace(loss), f"{_name(loss)} is not equal to its copy")
+        require(loss == replace(loss), f"{loss!r} is not equal to its copy")
     return f"tasks {', '.join(subject.examples[0].tasks)}; {len(subject.examples)} sets of keys"
 
 
@@ -161,19 +175,18 @@ def check_convexity(subject: Subject) -> str:
     for loss, data, radius in _cases(subject):
         theta = _points(loss, data, radius, 40)
         ends = loss.values(theta, data)
-        require(np.isfinite(ends), f"{_name(loss)}: a value is not finite")
+        require(np.isfinite(ends), f"{loss!r}: a value is not finite")
         for share in (0.5, 0.1):
             between = loss.values(share * theta + (1 - share) * theta[::-1], data)
             above = between - share * ends - (1 - share) * ends[::-1]
             require(
                 above <= _ROUNDING * (1.0 + np.abs(ends) + np.abs(ends[::-1])),
-                f"{_name(loss)}: between two points it is {show(np.max(above))} above the "
+                f"{loss!r}: between two points it is {show(np.max(above))} above the "
                 f"chord, so it is not convex",
             )
             count += above.size
-    for loss in (one for one in subject.examples if isinstance(one, Glm)):
-        for margin in MARGINS:
-            count += _check_chords(loss, margin)
+    for loss, margin in itertools.product(subject.margin_losses, MARGINS):
+        count += _check_chords(loss, margin)
     return f"{count} chords"
 
 
@@ -188,7 +201,7 @@ def _check_chords(loss: Any, margin: float) -> int:
         at = np.unravel_index(np.argmax(above), above.shape)
         require(
             above <= _ROUNDING * (1.0 + np.abs(chord)),
-            f"{_name(loss)}: value at z = {show(middle[at[0]])}, y = {show(y[at[1]])} is "
+            f"{loss!r}: value at z = {show(middle[at[0]])}, y = {show(y[at[1]])} is "
             f"{show(above[at])} above the chord, so it is not convex",
         )
     return 3 * values.size
@@ -201,9 +214,8 @@ def _check_chords(loss: Any, margin: float) -> int:
 )
 def check_slope(subject: Subject) -> str:
     count = 0
-    for loss in (one for one in subject.examples if isinstance(one, Glm)):
-        for margin in MARGINS:
-            count += _check_slopes(loss, margin)
+    for loss, margin in itertools.product(subject.margin_losses, MARGINS):
+        count += _check_slopes(loss, margin)
     for loss, data, radius in _cases(subject):
         theta = _points(loss, data, radius)
         total = np.sum(loss.values(theta, data), axis=-1)
@@ -215,7 +227,7 @@ def check_slope(subject: Subject) -> str:
         size = 1.0 + np.abs(rise) + np.abs(least) + np.abs(total)[None]
         require(
             short <= 1e-8 * size,
-            f"{_name(loss)}: the line along gradient is up to "
+            f"{loss!r}: the line along gradient is up to "
             f"{show(np.max(short))} above the values, which it should touch",
         )
         count += short.size
@@ -235,7 +247,7 @@ def _check_slopes(loss: Any, margin: float) -> int:
     at = np.unravel_index(np.argmax(off), off.shape)
     require(
         off <= 0.0,
-        f"{_name(loss)}: slope({show(z[at[0]])}, {show(y[at[1]])}) is "
+        f"{loss!r}: slope({show(z[at[0]])}, {show(y[at[1]])}) is "
         f"{show(slope[at])}, and differences of value give {show(left[at])} to "
         f"{show(right[at])}",
     )
@@ -249,25 +261,22 @@ def _check_slopes(loss: Any, margin: float) -> int:
 )
 def check_lipschitz(subject: Subject) -> str:
     count = 0
-    for loss in (one for one in subject.examples if isinstance(one, Glm)):
-        for margin in MARGINS:
-            for target in (0.3, 1.0) if "regression" in loss.tasks else (1.0,):
-                z, y = _grid(loss, margin, target)
-                most, bound = np.max(np.abs(loss.slope(z, y))), loss.slope_bound(margin, target)
-                require(
-                    most <= bound * (1 + _ROUNDING),
-                    f"{_name(loss)}: slope_bound({margin:g}, "
-                    f"{target:g}) is {show(bound)}, and a slope is {show(most)}",
-                )
-                count += z.size * y.size
+    for loss, margin, target in _widths(subject):
+        z, y = _grid(loss, margin, target)
+        most, bound = np.max(np.abs(loss.slope(z, y))), loss.slope_bound(margin, target)
+        require(
+            most <= bound * (1 + _ROUNDING),
+            f"{loss!r}: slope_bound({margin:g}, "
+            f"{target:g}) is {show(bound)}, and a slope is {show(most)}",
+        )
+        count += z.size * y.size
     for loss, data, radius in _cases(subject):
         each = _gradients(loss, data, radius)
         bound = loss.lipschitz(data.facts().bounds(radius))
         most = np.max(np.linalg.norm(each, axis=-1))
         require(
             most <= bound * (1 + _ROUNDING),
-            f"{_name(loss)}: lipschitz is {show(bound)}, and "
-            f"a record's gradient has norm {show(most)}",
+            f"{loss!r}: lipschitz is {show(bound)}, and a record's gradient has norm {show(most)}",
         )
         count += each.shape[0] * each.shape[1]
     return f"{count} slopes and gradients"
@@ -287,17 +296,15 @@ def _gradients(loss: Any, data: Data, radius: float) -> np.ndarray:
 )
 def check_span(subject: Subject) -> str:
     count = 0
-    for loss in (one for one in subject.examples if isinstance(one, Glm)):
-        for margin in MARGINS:
-            for target in (0.3, 1.0) if "regression" in loss.tasks else (1.0,):
-                z, y = _grid(loss, margin, target)
-                most, span = np.max(np.ptp(loss.value(z, y), axis=0)), loss.span(margin, target)
-                require(
-                    most <= span * (1 + _ROUNDING),
-                    f"{_name(loss)}: span({margin:g}, "
-                    f"{target:g}) is {show(span)}, and the loss ranges over {show(most)}",
-                )
-                count += 1
+    for loss, margin, target in _widths(subject):
+        z, y = _grid(loss, margin, target)
+        most, span = np.max(np.ptp(loss.value(z, y), axis=0)), loss.span(margin, target)
+        require(
+            most <= span * (1 + _ROUNDING),
+            f"{loss!r}: span({margin:g}, "
+            f"{target:g}) is {show(span)}, and the loss ranges over {show(most)}",
+        )
+        count += 1
     for loss, data, radius in _cases(subject):
         ball = make_ball(radius, loss.dimension(data.facts()))
         values = loss.values(_points(loss, data, radius, 30), data)
@@ -312,11 +319,7 @@ def check_span(subject: Subject) -> str:
             ),
             "gradient_gap": (np.max(np.linalg.norm(apart, axis=-1)), loss.gradient_gap(bounds)),
         }
-        for word, (most, bound) in found.items():
-            require(
-                most <= bound * (1 + _ROUNDING) + 1e-12,
-                f"{_name(loss)}: {word} is {show(bound)}, and {show(most)} was reached",
-            )
+        require_bounds(repr(loss), found, _ROUNDING)
         count += 3
     return f"{count} ranges"
 
@@ -327,14 +330,13 @@ def check_span(subject: Subject) -> str:
     "none: smoothness = None",
 )
 def check_smoothness(subject: Subject) -> str:
-    smooth = [loss for loss in subject.examples if loss.smoothness is not None]
-    if not smooth:
+    smooth = Subject(tuple(loss for loss in subject.examples if loss.smoothness is not None))
+    if not smooth.examples:
         raise NotTried("none is declared")
     count = 0
-    for loss in (one for one in smooth if isinstance(one, Glm)):
-        for margin in MARGINS:
-            count += _check_bends(loss, margin)
-    for loss, data, radius in _cases(Subject(tuple(smooth))):
+    for loss, margin in itertools.product(smooth.margin_losses, MARGINS):
+        count += _check_bends(loss, margin)
+    for loss, data, radius in _cases(smooth):
         bound = loss.curvature_bound(data.facts().bounds(radius))
         theta = _points(loss, data, radius, 40)
         move = 0.05 * radius * theta[::-1] / np.linalg.norm(theta[::-1], axis=1, keepdims=True)
@@ -344,7 +346,7 @@ def check_smoothness(subject: Subject) -> str:
             most = np.max(np.linalg.norm(turn, axis=1) / np.linalg.norm(move, axis=1))
             require(
                 most <= bound * (1 + 1e-6),
-                f"{_name(loss)}: curvature_bound is {show(bound)}, "
+                f"{loss!r}: curvature_bound is {show(bound)}, "
                 f"and a gradient turns by {show(most)} times the distance: it is not that "
                 "smooth",
             )
@@ -359,7 +361,7 @@ def _check_bends(loss: Any, margin: float) -> int:
         at = np.unravel_index(np.argmax(change), change.shape)
         require(
             change <= loss.smoothness * (1 + 1e-6),
-            f"{_name(loss)}: smoothness is "
+            f"{loss!r}: smoothness is "
             f"{show(loss.smoothness)}, and near z = {show(z[at[0]])}, y = {show(y[at[1]])} the "
             f"slope changes by {show(change[at])} times the distance",
         )
@@ -372,7 +374,7 @@ def _check_bends(loss: Any, margin: float) -> int:
     "not bounded; without one (conjugate absent) certificates use tangents",
 )
 def check_conjugate(subject: Subject) -> str:
-    found = [loss for loss in subject.margin_losses if loss.conjugate is not None]
+    found = [loss for loss in subject.need_margin_losses() if loss.conjugate is not None]
     if not found:
         raise NotTried("none is declared")
     count = 0
@@ -385,7 +387,7 @@ def check_conjugate(subject: Subject) -> str:
         at = np.unravel_index(np.argmax(np.abs(gap)), gap.shape)
         require(
             np.abs(gap) <= 1e-8 * (1 + np.abs(value)),
-            f"{_name(loss)}: at z = "
+            f"{loss!r}: at z = "
             f"{show(z[at[0]])}, y = {show(y[at[1]])}, a = slope = {show(slope[at])}, conjugate "
             f"+ value - a z is {show(gap[at])} and should be 0",
         )
@@ -393,7 +395,7 @@ def check_conjugate(subject: Subject) -> str:
             short = np.max(one * z - value, axis=0) - loss.conjugate(np.full(y.shape, one), y)
             require(
                 short <= 1e-8,
-                f"{_name(loss)}: conjugate({show(one)}, y) is "
+                f"{loss!r}: conjugate({show(one)}, y) is "
                 f"{show(np.max(short))} below the supremum that it should be",
             )
             count += z.size * y.size
@@ -407,9 +409,9 @@ def _check_finite_conjugate(loss: Any, slope: np.ndarray, y: np.ndarray) -> int:
     shares = np.linspace(0.0, 1.0, 21)[:, None]
     a = low + shares * (high - low)
     found = loss.conjugate(a, np.broadcast_to(y, a.shape))
-    require(np.isfinite(found), f"{_name(loss)}: conjugate is not finite between two slopes")
+    require(np.isfinite(found), f"{loss!r}: conjugate is not finite between two slopes")
     bend = found[1:-1] - 0.5 * (found[:-2] + found[2:])
-    require(bend <= 1e-8 * (1 + np.abs(found[1:-1])), f"{_name(loss)}: conjugate is not convex")
+    require(bend <= 1e-8 * (1 + np.abs(found[1:-1])), f"{loss!r}: conjugate is not convex")
     return int(a.size)
 
 
@@ -421,13 +423,13 @@ def _check_finite_conjugate(loss: Any, slope: np.ndarray, y: np.ndarray) -> int:
 )
 def check_capabilities(subject: Subject) -> str:
     seen = ["tangents"]
-    for loss in (one for one in subject.examples if isinstance(one, Glm)):
+    for loss in subject.margin_losses:
         z, y = _grid(loss, 3.0)
         if loss.pieces is not None:
             sign, offset, up, down = loss.pieces(y)
             r = sign * z + offset
             made = up * np.maximum(r, 0) + down * np.maximum(-r, 0)
-            require(_near(made, loss.value(z, y)), f"{_name(loss)}: its pieces are not its value")
+            require(_near(made, loss.value(z, y)), f"{loss!r}: its pieces are not its value")
             seen.append("pieces")
         if loss.curvature is not None:
             _check_curvature(loss)
@@ -445,7 +447,7 @@ def _check_curvature(loss: Any) -> None:
     # at the ends of a rounded kink the second derivative jumps
     require(
         np.mean(off > 1e-4) <= 0.02,
-        f"{_name(loss)}: curvature is up to {show(np.max(off))} off the derivative of slope",
+        f"{loss!r}: curvature is up to {show(np.max(off))} off the derivative of slope",
     )
 
 
@@ -456,12 +458,12 @@ def _check_minorant(loss: Any, data: Data, radius: float) -> None:
         found = loss.minorant(loss.dual(row, data), data)
         line = theta @ found.slope + found.constant
         size = 1e-8 * (1.0 + np.abs(total) + np.abs(line))
-        require(line <= total + size, f"{_name(loss)}: minorant is above the summed loss")
+        require(line <= total + size, f"{loss!r}: minorant is above the summed loss")
         at = float(row @ found.slope + found.constant)
         if isinstance(loss, Glm) and loss.conjugate is not None:
             require(
                 abs(at - value) <= 1e-6 * (1.0 + abs(value)),
-                f"{_name(loss)}: minorant does not touch the loss at its dual point",
+                f"{loss!r}: minorant does not touch the loss at its dual point",
             )
 
 
@@ -471,11 +473,11 @@ def _check_minorant(loss: Any, data: Data, radius: float) -> None:
     "overflows: np.logaddexp(0, -z), scipy.special.expit and np.maximum do not",
 )
 def check_large_margins(subject: Subject) -> str:
-    for loss in subject.margin_losses:
+    for loss in subject.need_margin_losses():
         y = _targets(loss)
         z = np.array([-LARGE, -800.0, -40.0, 40.0, 800.0, LARGE])[:, None]
         for word, found in (("value", loss.value(z, y)), ("slope", loss.slope(z, y))):
             if not np.all(np.isfinite(found)):
                 at = z[np.argmax(~np.all(np.isfinite(found), axis=1)), 0]
-                raise Broken(f"{_name(loss)}: {word} at z = {at:g} is not finite")
+                raise Broken(f"{loss!r}: {word} at z = {at:g} is not finite")
     return f"margins up to {LARGE:g}"

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit.contracts.mechanism_subject import DELTA, Subject, make_subject
-from dperm_cli.audit.contracts.promises import Broken, NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import Broken, NotTried, count_tried, promise, require, show
 from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.fields import fields_of
@@ -127,9 +127,8 @@ def check_budget(subject: Subject) -> str:
         require(budget.delta > 0 or "approx" not in claim.kind, f"{words}: approx at delta = 0")
         require(plan.noise_scale >= 0 and plan.steps >= 0, f"{words}: a negative scale or step")
         count += 1
-    if not count:
-        raise NotTried("no problem that was tried is supported")
-    return f"{count} plans at epsilon {', '.join(f'{one:g}' for one in LEVELS)}"
+    what = f"plans at epsilon {', '.join(f'{one:g}' for one in LEVELS)}"
+    return count_tried(count, what, "no problem that was tried is supported")
 
 
 def _plans_at_levels(subject: Subject) -> Iterator[tuple[Any, Plan, Budget]]:
@@ -179,12 +178,19 @@ def check_settings(subject: Subject) -> str:
 def check_gate(subject: Subject) -> str:
     count = 0
     for problem, plan, budget in subject.plans((1.0,), (0.0, DELTA)):
-        try:
+        with _gate_refuses(f"{subject.words(problem)}:"):
             subject.release(problem, plan, relation=budget.relation)
-        except PrivacyError as error:
-            raise Broken(f"{subject.words(problem)}: the gate refuses: {error}") from None
         count += 1
     return f"{count} releases"
+
+
+@contextlib.contextmanager
+def _gate_refuses(where: str) -> Iterator[None]:
+    """A refusal of the gate is a broken promise; ``where`` begins its words."""
+    try:
+        yield
+    except PrivacyError as error:
+        raise Broken(f"{where} the gate refuses: {error}") from None
 
 
 @promise(
@@ -338,10 +344,7 @@ def check_strange_records(subject: Subject) -> str:
     problem, plan = subject.first_plan()
     kinds = subject.strange_records(problem)
     for words, strange in kinds.items():
-        try:
+        with _gate_refuses(f"with {words}"):
             theta = np.asarray(subject.release(strange, plan))
-        except PrivacyError as error:
-            raise Broken(f"with {words} the gate refuses: {error}") from None
-        finite = bool(np.all(np.isfinite(theta))) and not math.isnan(float(np.sum(theta)))
-        require(finite, f"with {words} theta is not finite")
+        require(np.isfinite(theta), f"with {words} theta is not finite")
     return ", ".join(kinds)

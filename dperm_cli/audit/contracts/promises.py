@@ -7,17 +7,18 @@ was tried, raises ``Broken`` with what was seen, or ``NotTried`` with the reason
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.errors import describe_error, make_printable
+from dperm_cli.core.errors import describe_error, find_line, make_printable
 
 OK, BROKEN, NOT_TRIED = "ok", "BROKEN", "-"
 _MOST_WORDS = 400
+_TINY = 1e-12  # what rounding may add to a bound of 0
 
 
 class Broken(Exception):
@@ -118,20 +119,32 @@ def try_promise(wanted: Promise, subject: Any, kind: str, name: str, file: str =
     return Finding(kind, name, wanted.text, OK, tried)
 
 
-def find_line(error: BaseException, file: str) -> str:
-    """`` (line 12 of mine.py)`` for the last line of a file that an error came through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if file and trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f" (line {line} of the file)"
-
-
 def require(holds: Any, words: str) -> None:
     """Raise ``Broken`` unless ``holds``; an array must hold everywhere."""
     if not np.all(holds):
         raise Broken(words)
+
+
+def require_bounds(of: str, reached: Mapping[str, tuple[Any, Any]], slack: float) -> None:
+    """Raise ``Broken`` where more was reached than a bound says.
+
+    Args:
+        of: what has the bounds.
+        reached: the most that was reached and the bound, by the bound's name.
+        slack: what rounding may add, relative to the bound.
+    """
+    for word, (most, bound) in reached.items():
+        require(
+            most <= bound * (1 + slack) + _TINY,
+            f"{of}: {word} is {show(bound)}, and {show(most)} was reached",
+        )
+
+
+def count_tried(count: int, what: str, untried: str) -> str:
+    """How many of what were tried; ``NotTried`` with the words ``untried`` where it is none."""
+    if not count:
+        raise NotTried(untried)
+    return f"{count} {what}"
 
 
 def show(number: Any) -> str:

@@ -14,7 +14,7 @@ from scipy.stats import kstest
 from dperm_cli.audit import declared_grid
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.problems import small_problem
-from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import NotTried, count_tried, promise, require, show
 from dperm_cli.audit.sampler_laws import LEVEL, find_distribution
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Target
@@ -87,9 +87,7 @@ def check_plan(subject: Subject) -> str:
         require(asked, f"dist_inf is {certificate.dist_inf:g}, and {_DISTANCE:g} was asked for")
         require(certificate.dist_inf >= 0, f"dist_inf is {certificate.dist_inf:g}")
         count += 1
-    if not count:
-        raise NotTried("it has no plan for the problems that were tried")
-    return f"{count} problems"
+    return count_tried(count, "problems", "it has no plan for the problems that were tried")
 
 
 @promise(
@@ -114,9 +112,7 @@ def check_draw(subject: Subject) -> str:
         require(np.array_equal(one, again), "the same numbers give another draw")
         require(not np.array_equal(one, other), "other numbers give the same draw")
         count += 1
-    if not count:
-        raise NotTried("it has no short plan for the problems that were tried")
-    return f"{count} problems"
+    return count_tried(count, "problems", "it has no short plan for the problems that were tried")
 
 
 @promise(
@@ -148,6 +144,5 @@ def check_law(subject: Subject) -> str:
         count += 1
         if count == 2:
             break
-    if not count:
-        raise NotTried("it has no short plan on a line")
-    return f"{count} laws of one dimension, {_DRAWS} draws each"
+    what = f"laws of one dimension, {_DRAWS} draws each"
+    return count_tried(count, what, "it has no short plan on a line")

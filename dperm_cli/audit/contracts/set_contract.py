@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.audit import declared_grid
 from dperm_cli.audit.contracts.examples import make_examples
-from dperm_cli.audit.contracts.promises import NotTried, promise, require, show
+from dperm_cli.audit.contracts.promises import NotTried, promise, require, require_bounds, show
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
@@ -68,8 +68,15 @@ def _slack(body: Any, theta: Any = 0.0) -> Any:
 )
 def check_declared_sizes(subject: Subject) -> str:
     for body, _ in _bodies(subject):
-        for word in ("radius", "diameter", "inner_radius", "outer_radius", "size"):
-            value = float(_read(body, word))
+        sizes = {
+            "radius": body.radius,
+            "diameter": body.diameter,
+            "inner_radius": body.inner_radius,
+            "outer_radius": body.outer_radius,
+            "size": body.size,
+        }
+        for word, value in sizes.items():
+            value = float(value)
             require(math.isfinite(value) and value >= 0.0, f"{body}: {word} is {value}")
         require(body.radius > 0 or body.diameter == 0, f"{body}: radius is {body.radius}")
         require(
@@ -87,16 +94,6 @@ def check_declared_sizes(subject: Subject) -> str:
         )
     dims = ", ".join(map(str, DIMENSIONS))
     return f"{len(subject.examples)} sets in {dims} dimensions"
-
-
-def _read(body: Any, word: str) -> Any:
-    return {
-        "radius": body.radius,
-        "diameter": body.diameter,
-        "inner_radius": body.inner_radius,
-        "outer_radius": body.outer_radius,
-        "size": body.size,
-    }[word]
 
 
 @promise(
@@ -302,11 +299,7 @@ def check_sizes(subject: Subject) -> str:
                 body.outer_radius,
             ),
         }
-        for word, (most, bound) in reached.items():
-            require(
-                most <= bound * (1 + 1e-8),
-                f"{body}: {word} is {show(bound)}, and {show(most)} was reached",
-            )
+        require_bounds(str(body), reached, 1e-8)
         if body.symmetric:
             require(
                 body.contains(-ends, 1e-7),
@@ -339,7 +332,7 @@ def check_isotropic(subject: Subject) -> str:
 
 
 @promise(
-    "what it offers beyond the methods agrees with them: vertices, balls, root, cone rows",
+    "what it offers beyond the methods agrees with them: vertices, balls, root, cone constraints",
     mend="leave out a capability that does not describe this very set",
 )
 def check_capabilities(subject: Subject) -> str:
@@ -363,15 +356,15 @@ def check_capabilities(subject: Subject) -> str:
             clear = np.abs(np.max(out, axis=1)) > 1e-6 * body.radius
             inside = np.max(out, axis=1) <= 0
             require((inside == body.contains(theta))[clear], f"{body}: its balls are another set")
-        if body.cone_rows is not None:
-            _check_cone_rows(body)
-            seen.append("cone rows")
+        if body.add_cone_constraints is not None:
+            _check_cone_constraints(body)
+            seen.append("cone constraints")
     if not seen:
         raise NotTried("it offers none of them")
     return ", ".join(dict.fromkeys(seen))
 
 
-def _check_cone_rows(body: Any) -> None:
+def _check_cone_constraints(body: Any) -> None:
     """A cone program on its rows finds optima at the boundary, and support proves them.
 
     Where it proves nothing, a slower method takes its place.
@@ -381,7 +374,7 @@ def _check_cone_rows(body: Any) -> None:
         require(
             any(method != "first_order" for method in methods),
             f"{body}: support does not prove the optima that a cone program finds on its "
-            "cone_rows: they are another set",
+            "add_cone_constraints: they are another set",
         )
 
 
@@ -391,7 +384,7 @@ def _make_far_problem(body: Any, way: int) -> Problem:
     x = rng.standard_normal((12, body.p))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = 2.0 * body.radius * x @ _unit(rng.standard_normal(body.p))
-    name, bound = f"cone rows {way} {body!r}", 2.0 * body.radius
+    name, bound = f"cone constraints {way} {body!r}", 2.0 * body.radius
     data = Data.of_records("contract", "regression", x, y, 1.0, bound, name)
     return Problem(data, registry.load("loss", _KINKED)(), body)
 

@@ -157,7 +157,7 @@ def _find_plugins(
         source = plugin_sources.add_importable(one)
         words.append(source.describe())
         made = [(*name, plugin_sources.find(*name)) for name in source.names]
-        found += [(*one, _find_file(one[2])) for one in made]
+        found += [(*part, _find_file(part[2])) for part in made]
     return found, tuple(words)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.row_blocks import row_slices
+from dperm_cli.datasets.shared.row_blocks import map_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 
 FITTED = ("minmax", "standardise")
@@ -24,10 +24,7 @@ def by_bounds(x: Rows, bounds: np.ndarray, centred: bool, *, in_place: bool = Fa
     low, high = np.broadcast_to(bounds, (x.shape[1], 2)).T
     if sparse.issparse(x):
         return _sparse_by_bounds(x, low, high, centred)
-    found = x if in_place else np.empty(x.shape)
-    for part in row_slices(x):
-        found[part] = _map_values(x[part], low, high, centred)
-    return found
+    return map_rows(x, lambda rows: _map_values(rows, low, high, centred), in_place)
 
 
 def fitted_map(x: Rows, kind: str, centred: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,7 @@ class FileOptions(RowOptions, ABC):
     """
 
     where: ClassVar[str] = "file"
-    later: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
+    added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[
@@ -166,8 +166,7 @@ class FileOptions(RowOptions, ABC):
             return self.count_records(key, path)
 
     def count_records(self, key: str, path: Path) -> tuple[int, int]:
-        """Records and unpacked bytes of a file: lines of text, which may be a few more than the
-        records."""
+        """Records and unpacked bytes of a file; of text, its lines, which may be a few more."""
         lines = size = 0
         last = b"\n"
         with archives.open_bytes(path, self.limit) as file:
@@ -197,8 +196,7 @@ class FileOptions(RowOptions, ABC):
 
     @abstractmethod
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
-        """(x [b, p], labels or targets [b]) of one file, block by block in its order: what a format
-        has to write.
+        """Blocks (x [b, p], labels or targets [b]) of one file, in its order.
 
         Arrays of its own, in C order. With ``invalid=zero`` no record stops it: a cell that cannot
         be read is nan or an empty label, and so is every cell of a line that cannot be.

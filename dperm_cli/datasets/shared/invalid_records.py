@@ -1,7 +1,8 @@
 """``dataset.invalid=zero``: a record that cannot be used becomes the zero record.
 
 The rule looks at one record at a time, so that neighbouring files give neighbouring data sets, and
-whether a file can be loaded follows from no record. How many records it meets is told to nobody.
+whether a file can be loaded follows from no record. How many records it changes is neither printed
+nor stored.
 """
 
 from __future__ import annotations

@@ -81,9 +81,7 @@ def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """CRC-32 of names, types and bytes. It detects damage, at a quarter of a cryptographic hash's
-    cost.
-    """
+    """CRC-32 of names, types and bytes: it detects damage, not malice."""
     value = 0
     for name in sorted(arrays):
         array: Any = np.ascontiguousarray(arrays[name])

@@ -148,8 +148,10 @@ class Registered(RowOptions):
     @classmethod
     def parse(cls, path: Path, source: Source) -> tuple[Any, np.ndarray]:
         """(x, labels as numbers) of a file; whatever the options are."""
-        limit = source.limit
-        return svmlight_reader.read("dataset", path, source.p, limit=limit, member=source.member)
+        blocks = svmlight_reader.read_blocks(
+            "dataset", path, source.p, limit=source.limit, member=source.member
+        )
+        return svmlight_reader.join_blocks(blocks, path)
 
     def check(self, path: Path, source: Source) -> tuple[Any, np.ndarray]:
         """(x, labels) of one file; InputError unless they are the published ones."""

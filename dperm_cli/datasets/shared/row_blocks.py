@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,14 @@ def row_slices(x: Any) -> Iterator[slice]:
     """Slices of the rows of x [n, p], of ``BLOCK_CELLS`` cells each, or of one row."""
     step = max(1, BLOCK_CELLS // max(1, x.shape[1]))
     return (slice(start, start + step) for start in range(0, x.shape[0], step))
+
+
+def map_rows(x: np.ndarray, change: Callable[[np.ndarray], Any], in_place: bool) -> np.ndarray:
+    """The rows of x [n, p] as ``change`` gives them, block by block; where they are if asked."""
+    found = x if in_place else np.empty(x.shape)
+    for part in row_slices(x):
+        found[part] = change(x[part])
+    return found
 
 
 def permute_rows(x: np.ndarray, order: np.ndarray) -> None:

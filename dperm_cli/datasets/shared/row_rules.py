@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.datasets.shared.row_blocks import row_slices
+from dperm_cli.datasets.shared.row_blocks import map_rows
 
 # A dense array or a CSR array; scipy's stubs do not let a checker tell them apart.
 Rows = Any
@@ -33,10 +33,7 @@ def bound_rows(
     """
     if sparse.issparse(x):
         return _bound_block(x, rule, bound, norm)
-    found = x if in_place else np.empty(x.shape)
-    for part in row_slices(x):
-        found[part] = _bound_block(x[part], rule, bound, norm)
-    return found
+    return map_rows(x, lambda rows: _bound_block(rows, rule, bound, norm), in_place)
 
 
 def _bound_block(x: Rows, rule: str, bound: float, norm: float) -> Rows:

@@ -44,16 +44,11 @@ class Entries:
 _FIELDS = tuple(Entries.__annotations__)
 
 
-def read(
-    key: str,
-    path: Path,
-    n_features: int,
-    cache: bool = False,
-    limit: int | None = None,
-    member: str | None = None,
+def join_blocks(
+    blocks: Iterable[tuple[sparse.csr_array, np.ndarray]], path: Path
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """(x [n, n_features] CSR, labels [n]) of a whole file, as ``read_blocks`` gives its parts."""
-    found = stack_blocks(read_blocks(key, path, n_features, cache, limit, member), path.name)
+    """(x [n, n_features] CSR, labels [n]) of a whole file, from ``read_blocks`` of it."""
+    found = stack_blocks(blocks, path.name)
     assert found is not None
     return found
 

@@ -261,8 +261,7 @@ class DualSolver:
         return self._at(weights, self.system.values(weights))
 
     def plain(self, found: Solution, gap: float) -> Solution:
-        """The solution as ``verify_dual`` computes it, to the last bit, if that also proves the
-        gap.
+        """The solution as ``verify_dual`` computes it, bit for bit, if that also proves the gap.
 
         Otherwise a stored solution would be rejected when it is read again.
         """

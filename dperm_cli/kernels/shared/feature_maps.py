@@ -99,8 +99,9 @@ class Landmarks(Features):
 
 @dataclass(frozen=True)
 class Fourier(Features):
-    """psi(x) = (cos <w_k, x>, sin <w_k, x>) / sqrt(size), w_k from the spectral law of a kernel
-    that shifts [Rahimi and Recht 2007]: |psi(x)| = 1.
+    """psi(x) = (cos <w_k, x>, sin <w_k, x>) / sqrt(size) of a shift-invariant kernel, |psi(x)| = 1.
+
+    The w_k are drawn from the kernel's spectral law [Rahimi and Recht 2007].
     """
 
     kernel: Kernel

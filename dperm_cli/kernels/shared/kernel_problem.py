@@ -286,9 +286,7 @@ class KernelProblem:
 
     @property
     def system(self) -> duals.FeatureSystem | duals.GramSystem:
-        """The records in feature space, for the solver. It may be large, and is made anew each
-        time.
-        """
+        """The records in feature space, for the solver; maybe large, and made anew each time."""
         if self.features is None:
             return duals.GramSystem(self.kernel, self.data.x)
         rows = self.rows if self.rows is not None else map_rows(self.features, self.data.x)
@@ -368,7 +366,7 @@ def norm_bound(loss: Any, bound: float, ridge: float, target: float) -> tuple[fl
     logistic loss and target^2 / 4 for the squared one. L R / lambda is the other bound
     ([JT13, Sec. 5] has twice that), and the smaller one is taken.
     """
-    radius = math.sqrt(loss.most_pull(target) / ridge)
+    radius = math.sqrt(loss.radial_slope_bound(target) / ridge)
     lipschitz = float(loss.slope_bound(bound * radius, target))
     return min(radius, lipschitz * bound / ridge), lipschitz
 

@@ -72,7 +72,7 @@ def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
             return "exact"
         if monomials is not None and monomials <= MONOMIALS:
             return "explicit"
-        if kernel.shifts and not wanted.minimiser_only:
+        if kernel.is_shift_invariant and not wanted.minimiser_only:
             return "fourier"
         return "landmarks"
     if kind == "exact" and not wanted.minimiser_only:
@@ -82,7 +82,7 @@ def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
     if kind == "explicit" and (monomials is None or monomials > 10 * MONOMIALS):
         size = "has no finite map" if monomials is None else f"has {monomials} features here"
         raise InputError("kernel.features", kind, f"{kernel.name} {size}; take landmarks")
-    if kind == "fourier" and not kernel.shifts:
+    if kind == "fourier" and not kernel.is_shift_invariant:
         allowed = f"{kernel.name} is no function of x - z; take landmarks"
         raise InputError("kernel.features", kind, allowed)
     return kind
@@ -130,7 +130,7 @@ def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
     allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
     if facts.hidden_points:
         other = "explicit" if kernel.monomials(facts.p) is not None else "fourier"
-        without = kernel.shifts or other == "explicit"
+        without = kernel.is_shift_invariant or other == "explicit"
         allowed = "which inputs are held out, and how many, follows the number of records, which a "
         allowed += "declared privacy.population keeps private: name public points by "
         allowed += f"dataset.test_path=FILE or {key}=FILE"

@@ -13,7 +13,7 @@ import numpy as np
 
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.losses.shared.margin_loss import Glm
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_rounded_part
 from dperm_cli.problem.data import Data
 
 KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 4 is added")]
@@ -23,14 +23,14 @@ KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 
 class RoundedPart(Glm):
     """l(z; y) = f(u) with u = sign z + offset, where sign is +1 or -1 and h is ``width``.
 
-    A subclass defines ``line(y)`` = (sign, offset), and ``furthest(target)``, the largest offset
-    for |y| <= target. The loss is 1-Lipschitz and 1 / (2 h)-smooth in z.
+    A subclass defines ``affine_argument(y)`` = (sign, offset), and ``largest_offset(target)`` over
+    |y| <= target. The loss is 1-Lipschitz and 1 / (2 h)-smooth in z.
     """
 
     width: KinkWidth = 0.1
 
-    line: ClassVar[Any]
-    furthest: ClassVar[Any]
+    affine_argument: ClassVar[Any]
+    largest_offset: ClassVar[Any]
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """f(u) at margins [..., n] for labels or targets [n]."""
@@ -40,12 +40,10 @@ class RoundedPart(Glm):
 
     def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The derivative in z, sign f'(u), [..., n]."""
-        return self.line(y)[0] * self._part_slope(self._argument(z, y))
+        return self.affine_argument(y)[0] * self._part_slope(self._argument(z, y))
 
     def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """f''(u): 1 / (2 h) inside (-h, h) and 0 elsewhere. At the ends it is the limit from
-        outside.
-        """
+        """f''(u): 1 / (2 h) inside (-h, h), and 0 elsewhere and at the ends."""
         inside = np.abs(self._argument(z, y)) < self.width
         return np.where(inside, 1.0 / (2.0 * self.width), 0.0)
 
@@ -58,7 +56,7 @@ class RoundedPart(Glm):
 
     def slope_bound(self, margin: float, target: float) -> float:
         """f' at the largest u: 1 unless this is below h."""
-        return float(self._part_slope(np.asarray(self.furthest(target) + margin)))
+        return float(self._part_slope(np.asarray(self.largest_offset(target) + margin)))
 
     def span(self, margin: float, target: float) -> float:
         """The range of the loss: f(middle + margin) - f(middle - margin).
@@ -66,7 +64,7 @@ class RoundedPart(Glm):
         ``middle`` is the largest offset. The difference is not computed as it stands: it would lose
         all digits where the margin is small compared with ``middle``.
         """
-        middle, h = self.furthest(target), self.width
+        middle, h = self.largest_offset(target), self.width
         low, high = middle - margin, middle + margin
         if low >= h:
             return 2.0 * margin
@@ -83,7 +81,7 @@ class RoundedPart(Glm):
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = -h s (1 - s) - s offset with s = sign a in [0, 1], +inf outside."""
-        sign, offset = self.line(y)
+        sign, offset = self.affine_argument(y)
         s = sign * np.asarray(a)
         inside = (s >= 0) & (s <= 1)
         held = np.where(inside, s, 0.0)
@@ -91,13 +89,13 @@ class RoundedPart(Glm):
 
     def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
         """Add the sum of the rounded parts to a cone program (``PerRecord.cone_cost``)."""
-        sign, offset = self.line(data.y)
+        sign, offset = self.affine_argument(data.y)
         width = 1.0 / (2.0 * float(self.smoothness))
         return add_rounded_part(program, theta, data.x, sign, offset, width)
 
     def _argument(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """u = sign z + offset."""
-        sign, offset = self.line(y)
+        sign, offset = self.affine_argument(y)
         return sign * z + offset
 
     def _part_slope(self, u: np.ndarray) -> np.ndarray:

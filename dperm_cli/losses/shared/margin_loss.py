@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
-from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_pieces
+from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 
@@ -50,9 +50,7 @@ class Glm(PerRecord):
         return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
 
     def lipschitz(self, bounds: Bounds) -> float:
-        """row_bound * slope_bound: the Euclidean Lipschitz constant for records within the
-        bounds.
-        """
+        """row_bound * slope_bound, the Lipschitz constant for records within the bounds."""
         return self.lipschitz_norm(bounds, 2)
 
     def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
@@ -108,9 +106,7 @@ class Glm(PerRecord):
         return np.where((along >= -down) & (along <= up), -along * offset, np.inf)
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """A dual point for theta [p]: the slopes [n], where ``minorant`` touches the summed
-        loss.
-        """
+        """A dual point for theta [p]: the slopes [n], where ``minorant`` touches the loss."""
         if self.conjugate is None:
             return super().dual(theta, data)
         return self.slope(margins(theta, data), data.y)
@@ -121,9 +117,7 @@ class Glm(PerRecord):
 
     @property
     def hessian(self) -> Any:
-        """The function (theta, data) -> Hessian [p, p] of the summed loss, or None without
-        ``curvature``.
-        """
+        """(theta, data) -> Hessian [p, p] of the summed loss, or None without ``curvature``."""
         return None if self.curvature is None else self._hessian
 
     def _hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
@@ -131,9 +125,7 @@ class Glm(PerRecord):
 
     @property
     def envelope_dual(self) -> Any:
-        """The function (theta, data, width) -> dual point of the Moreau envelope; None without
-        ``pieces``.
-        """
+        """(theta, data, width) -> dual point of the Moreau envelope, or None without ``pieces``."""
         return None if self.pieces is None else self._envelope_dual
 
     def _envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:

@@ -22,8 +22,8 @@ class Median(PerRecord):
     A subclass defines:
 
     - ``norm`` and ``subgradient``, which take differences [..., p];
-    - ``duals(dual)``, which projects dual points [b, p] on the dual norm's unit ball, and returns
-      them with the largest dual norm before;
+    - ``project_duals(dual)``, which projects dual points [b, p] on the dual norm's unit ball, and
+      returns them with the largest dual norm before;
     - ``lipschitz_norm``, as in ``margin_loss.Glm``.
 
     CSR rows are made dense one block at a time.
@@ -31,7 +31,7 @@ class Median(PerRecord):
 
     norm: Any
     subgradient: Any
-    duals: Any
+    project_duals: Any
     lipschitz_norm: Any
 
     def dimension(self, facts: PublicFacts) -> int:
@@ -72,7 +72,7 @@ class Median(PerRecord):
         """The slope [p] of ``minorant``: the sum of the dual points."""
         return np.sum(dual, axis=0)
 
-    def spread(self, data: Data) -> float:
+    def curvature_factor(self, data: Data) -> float:
         """n: the argument of every record's loss is theta itself, up to a shift."""
         return float(data.n)
 
@@ -91,8 +91,8 @@ class Median(PerRecord):
         """
         slope, products, slopes, terms = np.zeros(data.p), [], [], []
         for rows, x in _blocks(data):
-            a, furthest = self.duals(dual[rows])
-            if not furthest <= 1.0 + _SLACK:
+            a, most_outside = self.project_duals(dual[rows])
+            if not most_outside <= 1.0 + _SLACK:
                 return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
             lengths = np.linalg.norm(a, axis=1)
             slope += np.sum(a, axis=0)

@@ -54,7 +54,7 @@ class KernelSemiInteractive(KernelMechanism):
     1.0
     """
 
-    later: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others
+    added_keys: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others
 
     perturbation: Annotated[
         str,

@@ -1,6 +1,4 @@
-"""A linear mechanism on random Fourier features of a shift-invariant kernel [RBHT12; CMS11, Sec.
-5].
-"""
+"""A linear mechanism on a shift-invariant kernel's random features [RBHT12; CMS11, Sec. 5]."""
 
 from __future__ import annotations
 

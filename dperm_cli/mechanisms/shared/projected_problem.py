@@ -18,7 +18,7 @@ from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem import projection_dimension, random_projection
-from dperm_cli.problem.given_projection import Given
+from dperm_cli.problem.given_projection import GivenProjection
 from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
 from dperm_cli.problem.random_projection import Identity, Projection
 from dperm_cli.sets import make_ball
@@ -157,7 +157,7 @@ def _build_given_space(spec: ProblemSpec, rows: np.ndarray, *path: object) -> Pr
     reason = image_set.reason_against(spec.constraint, "gaussian", len(rows))
     if reason is not None:
         raise Unsupported(reason)
-    phi = Given(rows)
+    phi = GivenProjection(rows)
     assert spec.phi_row_bound is not None
     return ProjectedSpace(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
 
@@ -188,7 +188,7 @@ def describe_settings(
     found = {
         "m": m,
         "d": d,
-        "phi": "given" if isinstance(made.phi, Given) else own,
+        "phi": "given" if isinstance(made.phi, GivenProjection) else own,
         "phi_seed": mechanism.phi_seed,
         "relative_width": relative_width(spec),
         "row_bound": made.row_bound,

@@ -1,5 +1,4 @@
-"""Translate events into dominating pairs of laws, and into terms that are added to epsilon or
-delta.
+"""Translate events into dominating pairs of laws, and terms added to epsilon or delta.
 
 A sequence of events becomes one ``DominatingLaws``: compositions of known loss laws (one per
 direction that counts), the probability that a black-box step fails altogether, and the errors of

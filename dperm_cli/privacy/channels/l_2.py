@@ -48,13 +48,12 @@ class L2(Channel):
         if self.dim > 1:
             raise ValueError("the answers of the l_2 channel are a sphere")
         x = shorten_rows(x, self.norm)
-        far = sign_bit.far_chance(np.abs(x), self.gain)
+        far = sign_bit.wrong_sign_chance(np.abs(x), self.gain)
         minus = np.where(x < 0.0, 1.0 - far, far)
         return np.concatenate([minus, 1.0 - minus], axis=1)
 
     def distance(self, x: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Some answer is on the near side of one input and on the far side of the other, unless
-        both lie on one ray."""
+        """Some answer is near one input and far from the other, unless both lie on one ray."""
         ends = np.stack([self._sides(x), self._sides(other)])
         x, other = shorten_rows(x, 2), shorten_rows(other, 2)
         lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(other, axis=1)
@@ -71,5 +70,5 @@ class L2(Channel):
     def _sides(self, x: np.ndarray) -> np.ndarray:
         """ln of the chances of the near and of the far side, [2, k]."""
         length = np.minimum(np.linalg.norm(np.atleast_2d(x), axis=1), 1.0)
-        far = sign_bit.far_chance(length, self.gain)
+        far = sign_bit.wrong_sign_chance(length, self.gain)
         return np.stack([np.log1p(-far), np.log(far)])

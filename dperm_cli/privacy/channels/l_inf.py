@@ -55,5 +55,5 @@ class LInf(Channel):
     def _signs(self, x: np.ndarray) -> np.ndarray:
         """The chances of +M and of -M in each coordinate, [2, k, dim]."""
         x = shorten_rows(x, self.norm)
-        far = sign_bit.far_chance(np.abs(x), self.gain)
+        far = sign_bit.wrong_sign_chance(np.abs(x), self.gain)
         return np.stack([np.where(x < 0.0, far, 1.0 - far), np.where(x < 0.0, 1.0 - far, far)])

@@ -43,7 +43,7 @@ def information(gain: float, corners: float = 1.0) -> float:
     return math.log(2.0 * corners) - gain * short - rest
 
 
-def far_chance(length: np.ndarray, gain: float) -> np.ndarray:
+def wrong_sign_chance(length: np.ndarray, gain: float) -> np.ndarray:
     """The probability of the answer whose sign is not that of x, for |x| = ``length`` <= 1."""
     turns = math.exp(-2.0 * gain) / (1.0 + math.exp(-2.0 * gain))
     return 0.5 * (1.0 - length) + length * turns

@@ -1,6 +1,4 @@
-"""Events of draws from a law exp(-f), and of sparse answers to queries (sparse vector
-technique).
-"""
+"""Events of draws from a law exp(-f), and of the sparse vector technique."""
 
 from __future__ import annotations
 

@@ -126,9 +126,7 @@ def _describe_missing(design: Design) -> tuple[tuple[str, str], ...]:
 
 
 def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[str, ...]]:
-    """``count`` kinds of neighbours for each row, spread so that pairs of kinds meet values
-    soon.
-    """
+    """``count`` kinds of neighbours for each row, so that each kind soon meets each value."""
     kinds = hard_pairs.KINDS
     left = {(k, f, v) for row in rows for f, v in row.items() for k in kinds}
     found = []

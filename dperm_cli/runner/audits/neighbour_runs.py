@@ -233,7 +233,8 @@ def _impure(
     again = io.StringIO()
     format_ = "json" if "format=json" in words else "table"
     with contextlib.redirect_stdout(again), contextlib.redirect_stderr(io.StringIO()):
-        reporting.print_study(Path(OUT), format_, trust=True, figures=figures)
+        made = reporting.make_report(Path(OUT), trust=True, figures=figures)
+        reporting.print_report(made, Path(OUT), format_)
     if again.getvalue() != stdout:
         return line_difference(stdout, again.getvalue(), "stdout")
     for name in (*_RENDERED, LEDGER):

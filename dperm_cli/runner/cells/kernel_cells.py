@@ -89,7 +89,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     features = map_choice.make_map(kernel, facts, wanted)
     queries = map_choice.make_queries(kernel, facts, features)
     own = None
-    if cell.ridge > 0.0 and cell.loss.most_pull is not None and _holds_minimiser(kernel):
+    if cell.ridge > 0.0 and cell.loss.radial_slope_bound is not None and _holds_minimiser(kernel):
         own = KernelProblem(
             data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
         )
@@ -116,9 +116,7 @@ def make_feature_rows(
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
-    """Compute the margins of all points at once; where there are many rows, this reads each
-    once.
-    """
+    """Compute the margins of all points in one pass over the rows."""
     for x in (problem.data.x, problem.data.x_test):
         if isinstance(x, FeatureRows):
             x.remember(theta)
@@ -147,17 +145,15 @@ def _check(cell: cell_schema.Cell, facts: PublicFacts) -> None:
 def _no_minimiser(cell: cell_schema.Cell) -> InputError:
     if not cell.ridge > 0.0:
         return InputError("ridge", cell.ridge, "must be above 0 with a kernel: it is its lambda")
-    if cell.loss.most_pull is None:
-        known = ", ".join(registry.list_offering("loss", "most_pull"))
+    if cell.loss.radial_slope_bound is None:
+        known = ", ".join(registry.list_offering("loss", "radial_slope_bound"))
         return InputError("loss", cell.loss.name, f"must be one of {known} with a kernel")
     allowed = "must be auto or paper here: the ball has to hold the minimiser"
     return InputError("kernel.radius", cell.kernel.radius, allowed)
 
 
 def _radius(cell: cell_schema.Cell) -> float:
-    """The ball's radius for mechanisms with parameters: as given, or a bound on the minimiser's
-    norm.
-    """
+    """The ball's radius for mechanisms with parameters: given, or a bound on the minimiser."""
     if not _holds_minimiser(cell.kernel):
         return float(cell.kernel.radius)
     if not cell.ridge > 0.0:

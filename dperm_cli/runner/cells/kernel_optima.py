@@ -65,9 +65,7 @@ def _recall(problem: KernelProblem, path: Path, code: str) -> None:
 
 
 def _keep(found: Fit, path: Path, code: str) -> None:
-    """Store a solution atomically. If the folder cannot be written, it is solved again next
-    time.
-    """
+    """Store a solution atomically; where the folder cannot be written, it is solved again."""
     slopes, weights = found.solution.slopes, found.solution.weights
     with (
         contextlib.suppress(StorageError),

@@ -20,7 +20,7 @@ def score(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
     """
     data = problem.data
     name, metric = METRICS[data.task]
-    if data.task in problem.loss.also:
+    if data.task in problem.loss.extra_tasks:
         name, metric = "residual_norm", residual_norm
     row: dict[str, Any] = {"metric": name, "test_metric": None}
     row["train_metric"] = metric(data.x, data.y, theta)

@@ -100,8 +100,7 @@ class Prepared:
 
     @property
     def spec(self) -> ProblemSpec | KernelSpec:
-        """The public facts that the mechanism plans with; Unsupported where it has no use for such
-        a problem."""
+        """The public facts that the mechanism plans with; Unsupported where the kernel is wrong."""
         if self.cell.mechanism.space != "kernel":
             if self.cell.kernel is None and self.cell.mechanism.features is not None:
                 name = self.cell.mechanism_name

@@ -35,7 +35,7 @@ from dperm_cli.runner.sweep.backends import Options
 
 PRIVACY_KINDS = ("auto", "pure", "approx", "local")
 # Keys that came after the first release, with defaults that leave a cell what it was before
-LATER_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
+ADDED_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
 DEFAULT_EPSILON = 1.0
 ONE_LEVEL = "cannot stand beside information=, from which a local epsilon follows"
 # What the arithmetic of plans, certificates and bounds is good for: squares and products of these
@@ -283,7 +283,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
-        kernel=_kernel(made, config.get("kernel", LATER_KEYS["kernel"])),
+        kernel=_kernel(made, config.get("kernel", ADDED_KEYS["kernel"])),
     )
     _check_task(cell)
     return cell
@@ -412,14 +412,14 @@ def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
         del kept["epsilon"]  # one level, not two: the default epsilon is not asked for
     # a cell that does not use the later keys keeps its name and its noise
     for group in ("mechanism", "dataset"):
-        later = registry.load(group, kept[group]["name"]).later
-        kept[group] = _drop_defaults(kept[group], later)
-    return canonical(_drop_defaults(kept, LATER_KEYS))
+        added = registry.load(group, kept[group]["name"]).added_keys
+        kept[group] = _drop_defaults(kept[group], added)
+    return canonical(_drop_defaults(kept, ADDED_KEYS))
 
 
-def _drop_defaults(config: dict[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_defaults(config: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration less the keys that came later and are at what they were before."""
-    return {k: value for k, value in config.items() if k not in later or value != later[k]}
+    return {k: value for k, value in config.items() if k not in added or value != added[k]}
 
 
 def canonical(value: Any) -> Any:
@@ -435,7 +435,7 @@ def canonical(value: Any) -> Any:
 
 def _check_task(cell: Cell) -> None:
     task = cell.dataset.task
-    if task not in (*cell.loss.tasks, *cell.loss.also):
+    if task not in (*cell.loss.tasks, *cell.loss.extra_tasks):
         fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
         allowed = f"is for {', '.join(cell.loss.tasks)} data; {task} losses: {', '.join(fitting)}"
         raise InputError("loss", cell.loss.name, allowed)

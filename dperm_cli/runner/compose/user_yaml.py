@@ -28,9 +28,11 @@ _BASE: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_BASE):
-    """Lists, maps and plain scalars. A scalar without quotes is what the same word is on the
-    command line, so that a setting means one thing wherever it is written: `yes` is a text, `010`
-    is no number."""
+    """Lists, maps and plain scalars.
+
+    A scalar without quotes is what the same word is on the command line, so that a setting means
+    one thing wherever it is written: `yes` is a text, `010` is no number.
+    """
 
 
 _INTEGER = r"[-+]?(?:0|[1-9](?:_?[0-9])*)"

@@ -288,7 +288,7 @@ def _features(given: Any, arrays: dict[str, np.ndarray], width: int) -> FeatureM
         raise ValueError("its basis is not that of its landmarks")
     kernel = _kernel(given["kernel"])
     kernel.check_columns(width)
-    if kind == "fourier" and not kernel.shifts:
+    if kind == "fourier" and not kernel.is_shift_invariant:
         raise ValueError(f"kernel {kernel.name} has no frequencies")
     return FeatureMap(kind, kernel, held, _one_of("source", given["source"], (HELD_OUT, FILE)))
 

@@ -170,7 +170,7 @@ def check_declared(cells: Sequence[Cell]) -> None:
         size = group[0].dataset.find_size()
         data += _data_bytes(size) or 0
         work = max(work, *(_work_bytes(cell, size) for cell in group))
-    limit.check(data + work, "the study", INSTEAD)
+    limit.check(data + work, STUDY, INSTEAD)
 
 
 def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
@@ -194,7 +194,7 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
         _release_bytes(item.population, item.data.p, item.problem.p, item.cell.trials)
         for item in todo
     )
-    limit.check(_at_work(limit, work, workers), "the study", INSTEAD)
+    limit.check(_at_work(limit, work, workers), STUDY, INSTEAD)
     needed = sum(_RECORD_FILE + _NUMBER * item.cell.trials * item.problem.p for item in todo)
     if workers > 1:
         shared = {id(item.data): item.data for item in todo}.values()
@@ -259,8 +259,7 @@ def _record_bytes(cell: Cell, size: Size) -> int:
 
 
 def _at_work(limit: MemoryLimit, work: int, workers: int) -> int:
-    """What the cells take beside this process and the data; ``ulimit -v`` counts each process by
-    itself."""
+    """What the cells take beside process and data; ``ulimit -v`` counts each process alone."""
     return work if workers == 1 or limit.addresses else workers * (_WORKER + work)
 
 

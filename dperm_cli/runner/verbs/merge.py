@@ -55,8 +55,8 @@ def _merge_records(
             write_atomically(target.path(cell), data)
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
-    made = report.print_study(target.out, form, trust=True, others=sources)
-    return report.exit_code(made)
+    made = report.make_report(target.out, trust=True, others=sources)
+    return report.exit_code(report.print_report(made, target.out, form))
 
 
 def list_log_entries(source: Store) -> list[Entry | Gap]:

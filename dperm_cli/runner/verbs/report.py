@@ -45,7 +45,8 @@ def report(arguments: list[str]) -> int:
     width = "double" if asked.get("theme") == "double" else "single"
     format_ = words.choose("format", FORMATS)
     extra = [name for name in EXTRA if words.choose(name, ("false", "true")) == "true"]
-    made = print_study(Path(folder), format_, page=page, view=view, table=table, width=width)
+    made = make_report(Path(folder), page=page, view=view, table=table, width=width)
+    print_report(made, Path(folder), format_)
     _write_extra(Path(folder), made.summary, extra, width, format_ == "json")
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
@@ -110,25 +111,8 @@ def make_report(
                         width=width)  # fmt: skip
 
 
-def print_study(
-    out: Path,
-    format_: str,
-    trust: bool = False,
-    page: bool = True,
-    figures: bool = True,
-    others: Sequence[Store] = (),
-    view: StudyView | None = None,
-    table: TableRequest | None = None,
-    width: str = "single",
-) -> Report:
-    """``make_report``, and all of it printed."""
-    made = make_report(out, trust, page, figures, others, view, table, width)
-    print_report(made, out, format_)
-    return made
-
-
-def print_report(made: Report, out: Path, format_: str) -> None:
-    """Print the table (or JSON rows) on stdout, and name the files on stderr.
+def print_report(made: Report, out: Path, format_: str) -> Report:
+    """Print the table (or JSON rows) on stdout, and name the files on stderr; the same report.
 
     Raises StorageError at the end, when all is printed, if a file could not be written.
     """
@@ -147,6 +131,7 @@ def print_report(made: Report, out: Path, format_: str) -> None:
     _tell_ledger(made)
     if made.unwritten is not None:
         raise made.unwritten
+    return made
 
 
 def _format_text(made: Report) -> str:

@@ -70,9 +70,12 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
         rows = json_lines(need.plain() for need in needs)
         print(rows if form == "json" else preflight.format_needs(needs))
         return EXIT_OK
-    done = run_study(
-        arguments, study, lambda: report.print_study(out, form, trust=True, figures=figures)
-    )
+
+    def print_tables() -> Report:
+        made = report.make_report(out, trust=True, figures=figures)
+        return report.print_report(made, out, form)
+
+    done = run_study(arguments, study, print_tables)
     if done.is_unsupported:
         fitting_mechanism.print_advice("every cell", done.find_fitting())
     if done.tally.failed_count or done.is_unsupported or done.unsaved:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dperm_cli.core.memo import MIB, Memo
-from dperm_cli.problem.cone_rows import ConeProgram, add_mixture
+from dperm_cli.problem.cone_program import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length, reached_diameter
 from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.hull_quadratic import Mixture
@@ -163,10 +163,10 @@ class Atomic(ConvexSet):
         return self
 
     @property
-    def cone_rows(self) -> Any:
-        return self._add_cone_rows if self.atoms.count * self.p <= _MOST_WRITTEN else None
+    def add_cone_constraints(self) -> Any:
+        return self._add_cone_constraints if self.atoms.count * self.p <= _MOST_WRITTEN else None
 
-    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def _add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         count = (2 if self.atoms.signed else 1) * self.atoms.count
         add_mixture(program, theta, self.atoms.take(np.arange(count)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_ball, add_equal
+from dperm_cli.problem.cone_program import ConeProgram, add_ball, add_equal
 from dperm_cli.sets.base import ConvexSet, length, unit
 from dperm_cli.sets.shared.gaussian_widths import expected_root
 from dperm_cli.sets.shared.roots import falling_root
@@ -47,7 +47,7 @@ class Quadric(ConvexSet):
     def root(self) -> np.ndarray:
         return self.directions() * self.axes
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         """theta = A u with |u| <= 1."""
         root = self.root()
         unit_ball = program.variables(root.shape[1])

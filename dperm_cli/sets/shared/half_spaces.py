@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.cone_rows import ConeProgram
+from dperm_cli.problem.cone_program import ConeProgram
 from dperm_cli.sets.base import ConvexSet, by_rows, length, reached_diameter
 from dperm_cli.sets.shared import rounding_ellipsoids
 from dperm_cli.sets.shared.vertex_hull import FACET_DIMENSION, Hull, solve_nonnegative
@@ -37,7 +37,7 @@ class HalfSpaces(ConvexSet):
         self.p = matrix.shape[1]
         self._check(key)
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         program.add("nonnegative", [(-self.matrix, theta)], self.offset)
 
     @cached_property

@@ -57,9 +57,7 @@ def solve(
 
 
 class _Work:
-    """The state of the method: the pool of atoms, the corral among them, and its Cholesky
-    factor.
-    """
+    """The method's state: the pool of atoms, the corral among them, its Cholesky factor."""
 
     def __init__(self, body: Any, hessian: np.ndarray | None, b: np.ndarray) -> None:
         self._body, self._hessian, self._b = body, hessian, b
@@ -95,9 +93,7 @@ class _Work:
         return Mixture(self._labels[self._in][order], self._weights[order])
 
     def price(self, v: np.ndarray) -> tuple[float, float]:
-        """Look at all atoms from v; returns the gap there, and the part of it that rounding
-        explains.
-        """
+        """The gap at v over all atoms, and the part of it that rounding explains."""
         down = -self._slope(v)
         scores = self._body.atoms.scores(down)
         lead = (np.abs(scores) if self._body.symmetric else scores) - float(down @ v)

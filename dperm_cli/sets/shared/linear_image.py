@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_equal
+from dperm_cli.problem.cone_program import ConeProgram, add_equal
 from dperm_cli.sets.base import ConvexSet, gauge_by_cuts, length, reached_diameter
 from dperm_cli.sets.shared.ball_image import Quadric
 
@@ -37,13 +37,13 @@ class LinearImage(ConvexSet):
     symmetric = property(attrgetter("inner.symmetric"))
 
     @property
-    def cone_rows(self) -> Any:
-        return None if self.inner.cone_rows is None else self._add_cone_rows
+    def add_cone_constraints(self) -> Any:
+        return None if self.inner.add_cone_constraints is None else self._add_cone_constraints
 
-    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def _add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         before = program.variables(self.inner.p, self.inner.radius)
         add_equal(program, theta, self.matrix, before)
-        self.inner.cone_rows(program, before)
+        self.inner.add_cone_constraints(program, before)
 
     @cached_property
     def radius(self) -> float:

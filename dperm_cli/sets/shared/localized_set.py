@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_ball
+from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.sets.base import Balls, ConvexSet, ask_body, length, unit
 from dperm_cli.sets.intersection import Intersection
 from dperm_cli.sets.shared.roots import rising_crossing
@@ -43,11 +43,11 @@ class Localised(ConvexSet):
         return self.point, self.reach
 
     @property
-    def cone_rows(self) -> Any:
-        return None if self.inner.cone_rows is None else self._add_cone_rows
+    def add_cone_constraints(self) -> Any:
+        return None if self.inner.add_cone_constraints is None else self._add_cone_constraints
 
-    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
-        self.inner.cone_rows(program, theta)
+    def _add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
+        self.inner.add_cone_constraints(program, theta)
         add_ball(program, theta, self.reach, self.point)
 
     def balls(self) -> Balls | None:

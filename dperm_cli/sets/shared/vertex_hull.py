@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import nnls
 
-from dperm_cli.problem.cone_rows import ConeProgram, add_mixture
+from dperm_cli.problem.cone_program import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length
 from dperm_cli.sets.shared import rounding_ellipsoids
 
@@ -78,7 +78,7 @@ class Hull(ConvexSet):
     def vertices(self) -> np.ndarray:
         return self.points
 
-    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+    def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_mixture(program, theta, self.points)
 
     def project(self, theta: np.ndarray) -> np.ndarray:

@@ -18,14 +18,14 @@ from dperm_cli.audit.opened_cell import OK, ListeningTape, OpenedCell
 from dperm_cli.views.choose import is_local
 
 # a replay that draws more numbers than this, over all trials and coordinates, is left out
-MOST_HEARD = 300_000
+MOST_REPLAYED = 300_000
 NUMBERS = 2e6  # about how many numbers the releases of one comparison of laws draw
 SLOW = 0.5  # seconds; a release that takes longer is made as seldom as possible
 _SIZES = (100, 250, 500, 1000)  # possible numbers of releases of one attack, on each data set
 MOST_RELEASES = _SIZES[-1]
 _SECONDS = 0.3  # time for them
-# trials where releases must be equal, where draws are heard, and where only outputs are seen
-_SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
+# trials where releases must be equal, where draws are taped, and where only outputs are seen
+_SAME_TRIALS, _TAPED_TRIALS, _SEEN_TRIALS = 3, 8, 16
 _TIMED = 64  # releases that are timed together, where they are fast
 
 
@@ -50,8 +50,8 @@ def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     gate can be compared. Faults are added to ``report``.
     """
     quick = report.seconds <= SLOW
-    if quick and not one.secure and numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
-        _check_heard_seeds(report, one, seed)
+    if quick and not one.secure and count_numbers(one) * _TAPED_TRIALS <= 4 * MOST_REPLAYED:
+        _check_taped_seeds(report, one, seed)
     trials = _SEEN_TRIALS if report.seconds * _SEEN_TRIALS <= _SECONDS else 1
     drawn = [one.draw(trials, number) for number in (seed, seed, seed + 1)]
     if not one.secure and not np.array_equal(drawn[0], drawn[1], equal_nan=True):
@@ -65,11 +65,11 @@ def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
         report.faults.append("all trials gave the same release")
 
 
-def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
+def _check_taped_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     """What the gate draws must differ from seed to seed and from trial to trial."""
     tapes = [ListeningTape(keep=True) for _ in range(2)]
     for place, tape in enumerate(tapes):
-        one.draw(_HEARD_TRIALS, seed + place, tape)
+        one.draw(_TAPED_TRIALS, seed + place, tape)
     if not tapes[0].calls:
         report.faults.append("a release drew nothing through the gate")
         return
@@ -93,8 +93,8 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
         report.paths.append("secure")
     elif report.seconds > SLOW:
         report.not_attacked.append("plain loop: a release takes too long")
-    elif numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
-        _compare_heard(report, case, one, seed)
+    elif count_numbers(one) * _SAME_TRIALS <= MOST_REPLAYED * 4:
+        _compare_taped(report, case, one, seed)
     else:
         report.not_attacked.append(f"plain loop: {one.plan.steps} steps are too many for it")
         report.paths.append("compiled")
@@ -114,7 +114,7 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
             _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
 
 
-def _compare_heard(report: Report, case: Case, one: OpenedCell, seed: int) -> None:
+def _compare_taped(report: Report, case: Case, one: OpenedCell, seed: int) -> None:
     """Compare releases of the compiled loop with those of the plain loop that a tape follows."""
     plain, drawn = one.draw(_SAME_TRIALS, seed, ListeningTape()), one.draw(_SAME_TRIALS, seed)
     report.paths.append("plain")
@@ -151,14 +151,14 @@ def _compare_laws(
         report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
 
 
-def numbers(one: OpenedCell) -> float:
+def count_numbers(one: OpenedCell) -> float:
     """About how many numbers one release draws."""
     draws = sum(event.count for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
     return float(max(draws, one.plan.steps, 1) * max(one.coordinates, 1) * users)
 
 
-def affordable(report: Report, wanted: float) -> int:
+def choose_release_count(report: Report, wanted: float) -> int:
     """The largest of ``_SIZES`` up to ``wanted`` that takes about ``_SECONDS``, or 0."""
     most = min(wanted, report.effort * _SECONDS / max(report.seconds, 1e-9))
     return max((size for size in _SIZES if size <= most), default=0)
@@ -167,5 +167,5 @@ def affordable(report: Report, wanted: float) -> int:
 def _law_trials(report: Report, one: OpenedCell) -> int:
     """How many releases of each side are compared; 0 where these would take too long."""
     seconds = 20.0 * report.effort * _SECONDS
-    most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
+    most = min(8.0 * NUMBERS / (count_numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
     return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))
