@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults._program import SWEEP, run_dperm
+
 CELLS = 40
 EPSILONS = ",".join(str(i / 4) for i in range(1, CELLS + 1))
 STUDY = [
@@ -74,3 +76,12 @@ def whole(zygote) -> Path:
     assert done["code"] == 0, zygote.log
     assert done["left"] == CELLS
     return zygote.folder / "whole"
+
+
+@pytest.fixture(scope="module")
+def expected_table(tmp_path_factory) -> bytes:
+    """The table of SWEEP in one process that nothing happens to."""
+    folder = tmp_path_factory.mktemp("whole")
+    ended = run_dperm(SWEEP, folder)
+    assert ended.code == 0, ended.err
+    return (folder / "study" / "table.csv").read_bytes()
