@@ -25,7 +25,11 @@ LONG = (
     "mutants/test_mutants.py",
     "faults/test_crash.py",
     "contract/test_mechanisms.py",
+    "contract/test_contracts.py",
+    "runner/test_audit_cells.py",
     "contract/test_pairs.py",
+    "cli/test_what_is_recomputed.py",
+    "cli/test_writers.py",
     "audit/test_statistical_attack.py",
 )
 

@@ -19,6 +19,22 @@ STUDY = [
     "mechanism=noisy_gd", "mechanism.steps=3", f"epsilon={EPSILONS}",
 ]  # fmt: skip
 
+# They take ten seconds and more, and the default suite has smaller cases: two writers of one study
+# in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py. A mark in their
+# own source would make them other tests than those whose verdicts are kept.
+SLOW = (
+    "test_two_writers_compute_each_cell_once",
+    "test_eight_runs_at_once_all_end_well",
+    "test_one_worker_dies_while_workers_start",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.originalname in SLOW:
+            item.add_marker(pytest.mark.slow)
+
 
 class Zygote:
     """See ``zygote.py``."""
