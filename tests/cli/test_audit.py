@@ -115,6 +115,7 @@ def test_the_plan_of_a_run_is_attacked(few, table, capsys, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "two.csv"]
 
 
+@pytest.mark.slow
 def test_several_cells_and_secure_noise(few, table, capsys):
     words = [*table, "mechanism=noisy_gd", "noise=secure", "epsilon=1,2", "--quick", "workers=1"]
     assert main(["audit", *words, "format=json"]) == 0

@@ -13,11 +13,12 @@ from dperm_cli.core import registry
 from dperm_cli.privacy import events
 from dperm_cli.views.choose import is_local
 
-# they take seconds each
+# they take a second and more; other files of this folder release with each mechanism
 LONG = (
     "noisy_sgd", "high_probability", "huberized", "kernel_non_interactive", "localization",
-    "kernel_semi_interactive", "standard_projection", "projected", "mala", "hit_and_run",
-    "zipf_regression",
+    "kernel_semi_interactive", "standard_projection", "projected", "output_perturbation",
+    "objective_perturbation", "approximate_minima_perturbation", "random_features",
+    "kernel_interactive", "mala", "hit_and_run", "zipf_regression", "lp_ball",
 )  # fmt: skip
 # what needs a file, or a download
 FILES = [

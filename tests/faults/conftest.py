@@ -19,13 +19,18 @@ STUDY = [
     "mechanism=noisy_gd", "mechanism.steps=3", f"epsilon={EPSILONS}",
 ]  # fmt: skip
 
-# They take ten seconds and more, and the default suite has smaller cases: two writers of one study
-# in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py. A mark in their
-# own source would make them other tests than those whose verdicts are kept.
+# They take five seconds and more, and the default suite has smaller cases: two writers of one study
+# and kills in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py,
+# damaged records in tests/results/test_store.py, folders without rights in test_environment.py. A
+# mark in their own source would make them other tests than those whose verdicts are kept.
 SLOW = (
     "test_two_writers_compute_each_cell_once",
     "test_eight_runs_at_once_all_end_well",
     "test_one_worker_dies_while_workers_start",
+    "test_a_run_is_killed_at_each_step",
+    "test_killed_at_any_time_of_its_life",
+    "test_a_damaged_record_is_computed_again_alone",
+    "test_verbs_read_a_study_that_cannot_be_written",
 )
 
 

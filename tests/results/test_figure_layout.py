@@ -93,6 +93,7 @@ def test_nothing_overlaps(theme, panels, curves, long):
     assert find_faults(drawn) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize("epsilons", [(1.0,), (1.0, 1.1), tuple(2.0**k for k in range(11))])
 def test_any_number_of_places_on_the_axis(theme, epsilons):

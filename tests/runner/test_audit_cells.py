@@ -39,7 +39,7 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
 @pytest.mark.parametrize(
     ("name", "settings", "paths"),
     [
-        ("noisy_gd", {}, ["plain"]),
+        pytest.param("noisy_gd", {}, ["plain"], marks=pytest.mark.slow),
         ("noisy_gd", WIDE, ["plain", "few rows"]),
         ("noisy_gd", {"storage": "sparse", "loss": "hinge"}, ["plain", "sparse"]),
         ("noisy_gd", {"noise": "secure", "radius": 1e12}, ["secure", "seeded"]),
@@ -91,7 +91,10 @@ def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
         lambda add: (
             lambda value, noise, *a: add(value, noise._replace(scale=0.85 * noise.scale), *a)
         ),
-        lambda add: lambda value, noise, step, *a: add(value, noise, 0, *a),
+        pytest.param(
+            lambda add: lambda value, noise, step, *a: add(value, noise, 0, *a),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["smaller", "the same at every step"],
 )

@@ -49,6 +49,9 @@ class Quantile(MarginLoss):
     def conjugate(self, a, y):
         return np.where((a >= -self.tau) & (a <= 1 - self.tau), a * y, np.inf)
 
+    def pieces(self, y):
+        return np.ones_like(y), -y, 1 - self.tau, self.tau
+
 
 @dataclass(frozen=True)
 class NonnegativeBall(ConvexSet):
