@@ -130,7 +130,7 @@ def shown_by_stub(monkeypatch, name, budget, trials):
 def attacked():
     """(user, case, relation), marked as slow where an inner mechanism is attacked by itself too."""
     for name, case, relation in itertools.product(USERS, CASES, RELATIONS):
-        slow = name in ("standard_projection", "random_features", "high_probability")
+        slow = name in ("projected", "standard_projection", "random_features", "high_probability")
         marks = (pytest.mark.slow,) if slow else ()
         yield pytest.param(name, case, relation, marks=marks, id=f"{name}-{case}-{relation}")
 

@@ -73,6 +73,7 @@ def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
     assert "moved by 2 sensitivities" in err
 
 
+@pytest.mark.slow
 def test_the_grid_says_what_was_and_what_was_not_attacked(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["audit", "mechanism=newton", "part=grid", "--quick", "workers=1"]

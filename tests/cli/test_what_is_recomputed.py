@@ -127,6 +127,7 @@ def test_a_change_recomputes_only_what_runs_through_it(source, mechanism, tree):
     assert changed == {mechanism}
 
 
+@pytest.mark.slow
 def test_a_change_of_what_all_run_through_recomputes_all(tree):
     names = dict(tree.names)
     tree.change(*(tree.package / "privacy").rglob("*.py"))

@@ -19,10 +19,11 @@ STUDY = [
     "mechanism=noisy_gd", "mechanism.steps=3", f"epsilon={EPSILONS}",
 ]  # fmt: skip
 
-# They take five seconds and more, and the default suite has smaller cases: two writers of one study
+# They take seconds, and the default suite has smaller cases: two writers of one study
 # and kills in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py,
-# damaged records in tests/results/test_store.py, folders without rights in test_environment.py. A
-# mark in their own source would make them other tests than those whose verdicts are kept.
+# damaged records in tests/results/test_store.py, closed streams in tests/cli/test_surroundings.py,
+# folders without rights in test_environment.py. A mark in their own source would make them other
+# tests than those whose verdicts are kept.
 SLOW = (
     "test_two_writers_compute_each_cell_once",
     "test_eight_runs_at_once_all_end_well",
@@ -31,6 +32,8 @@ SLOW = (
     "test_killed_at_any_time_of_its_life",
     "test_a_damaged_record_is_computed_again_alone",
     "test_verbs_read_a_study_that_cannot_be_written",
+    "test_a_closed_stderr_changes_nothing_but_what_is_printed",
+    "test_a_closed_stdout_is_said_after_complete_results",
 )
 
 
