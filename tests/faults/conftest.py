@@ -21,9 +21,9 @@ STUDY = [
 
 # They take seconds, and the default suite has smaller cases: two writers of one study
 # and kills in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py,
-# damaged records in tests/results/test_store.py, closed streams in tests/cli/test_surroundings.py,
-# folders without rights in test_environment.py. A mark in their own source would make them other
-# tests than those whose verdicts are kept.
+# damaged records and full disks in tests/results/test_store.py, closed streams in
+# tests/cli/test_surroundings.py, folders without rights in test_environment.py. A mark in their own
+# source would make them other tests than those whose verdicts are kept.
 SLOW = (
     "test_two_writers_compute_each_cell_once",
     "test_eight_runs_at_once_all_end_well",
@@ -31,6 +31,7 @@ SLOW = (
     "test_a_run_is_killed_at_each_step",
     "test_killed_at_any_time_of_its_life",
     "test_a_damaged_record_is_computed_again_alone",
+    "test_a_disk_that_fills_up_leaves_whole_records",
     "test_verbs_read_a_study_that_cannot_be_written",
     "test_a_closed_stderr_changes_nothing_but_what_is_printed",
     "test_a_closed_stdout_is_said_after_complete_results",
