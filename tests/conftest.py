@@ -31,7 +31,11 @@ LONG = (
     "mutants/test_mutants.py",
     "faults/test_crash.py",
     "contract/test_mechanisms.py",
+    "contract/test_contracts.py",
+    "runner/test_audit_cells.py",
     "contract/test_pairs.py",
+    "cli/test_what_is_recomputed.py",
+    "cli/test_writers.py",
     "audit/test_statistical_attack.py",
 )
 
@@ -91,17 +95,13 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-def draw_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give every format of a figure the bytes of its SVG: the fonts of a PDF take a second."""
-    from dperm_cli.results.charts import figure_drawing
+def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a figure's files hold their format's name: drawing takes longer than a small study."""
+    from dperm_cli.results.charts import account_figure, figure_drawing, problem_portrait
 
-    drawn: dict[int, tuple] = {}
+    def draw_files(figure) -> dict[str, bytes]:
+        return {name: name.encode() for name in figure_drawing.FORMATS}
 
-    def image_bytes(figure, name):
-        assert name in figure_drawing.FORMATS
-        if id(figure) not in drawn:  # the figure is kept, so that its id is not given again
-            drawn[id(figure)] = (figure, real(figure, "svg"))
-        return drawn[id(figure)][1]
-
-    real = figure_drawing.image_bytes
-    monkeypatch.setattr(figure_drawing, "image_bytes", image_bytes)
+    monkeypatch.setattr(figure_drawing, "draw_files", draw_files)
+    monkeypatch.setattr(problem_portrait, "draw_files", draw_files)
+    monkeypatch.setattr(account_figure, "draw_figure", draw_files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dperm_cli
-from dperm_cli.results.charts import figure_drawing
+from tests.conftest import draw_nothing
 
 SMALL = ("dataset=diabetes", "loss=squared", "constraint.radius=1", "trials=2")
 
@@ -21,8 +21,7 @@ def study(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """No figure is drawn: that takes longer than a small study."""
-    monkeypatch.setattr(figure_drawing, "image_bytes", lambda figure, name: b"")
-    monkeypatch.setattr(figure_drawing, "_lay_out", lambda figure: None)
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture

@@ -20,13 +20,18 @@ from dperm_cli.core import registry
 HEAVY = ("numpy", "scipy", "pandas", "matplotlib", "numba", "hydra", "pyarrow", "clarabel")
 
 
-def run_python(text: str, cwd=None) -> str:
-    """What a script prints in a process of its own."""
+def start_python(text: str, cwd=None) -> subprocess.CompletedProcess[str]:
+    """A script in a process of its own, which ends well."""
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=cwd, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
+
+
+def run_python(text: str, cwd=None) -> str:
+    """What a script prints in a process of its own."""
+    return start_python(text, cwd).stdout
 
 
 @pytest.mark.parametrize("name", dperm_cli.__all__)

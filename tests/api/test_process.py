@@ -13,11 +13,12 @@ import pytest
 import dperm_cli
 from dperm_cli.runner.sweep import progress
 from tests.api.conftest import SMALL
-from tests.api.test_names import run_python
+from tests.api.test_names import start_python
 
 WATCHED = """
 import asyncio, json, logging, os, signal, sys, threading, warnings
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 from hydra.core.global_hydra import GlobalHydra
 from threadpoolctl import threadpool_info
@@ -27,6 +28,7 @@ matplotlib.rcParams["lines.linewidth"] = 7.0
 logging.basicConfig(level=logging.WARNING, format="mine %(message)s")
 warnings.filterwarnings("ignore", message="mine")
 np.random.seed(7)
+plt.figure()
 GlobalHydra.instance().hydra = "mine"
 
 def look():
@@ -34,6 +36,7 @@ def look():
     return {
         "backend": matplotlib.get_backend(),
         "settings": str(dict(matplotlib.rcParams)),
+        "open figures": plt.get_fignums(),
         "log": [root.level, [h.formatter._fmt for h in root.handlers], root.manager.disable],
         "signals": [str(signal.getsignal(s)) for s in signal.valid_signals()],
         "threads": [thread.name for thread in threading.enumerate()],
@@ -45,6 +48,10 @@ def look():
         "folder": os.getcwd(),
         "hydra": str(GlobalHydra.instance().hydra),
         "path": sys.path,
+        "words": sys.argv,
+        "recursion": sys.getrecursionlimit(),
+        "streams": [sys.stdout is sys.__stdout__, sys.stderr is sys.__stderr__],
+        "hook": sys.excepthook is sys.__excepthook__,
         "files": sorted(os.listdir(".")),
     }
 
@@ -65,30 +72,36 @@ print("MARK" + json.dumps([before, after]))
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """What stood before and after a call inside a running event loop."""
-    out = run_python(WATCHED.replace("WORDS", repr(SMALL)), tmp_path_factory.mktemp("notebook"))
-    printed, _, states = out.partition("MARK")
+    """What stood before and after calls inside a running event loop, and stderr."""
+    folder = tmp_path_factory.mktemp("notebook")
+    done = start_python(WATCHED.replace("WORDS", repr(SMALL)), folder)
+    printed, _, states = done.stdout.partition("MARK")
     assert printed == ""
-    return json.loads(states)
+    return *json.loads(states), done.stderr
 
 
 @pytest.mark.parametrize(
     "what",
     [
         "backend", "settings", "log", "signals", "threads", "BLAS", "random", "numpy", "warnings",
-        "folder", "hydra", "path", "files",
+        "folder", "hydra", "path", "files", "open figures", "words", "recursion", "streams", "hook",
     ],
 )  # fmt: skip
 def test_a_call_leaves_it_alone(what, watched):
-    before, after = watched
+    before, after, _ = watched
     assert after[what] == before[what]
 
 
 def test_the_environment_stays_but_for_folders_of_caches(watched):
     """numba and matplotlib read once, when they are imported, where they may keep files."""
-    before, after = (state["environment"] for state in watched)
+    before, after = (state["environment"] for state in watched[:2])
     changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
     assert changed <= {"NUMBA_CACHE_DIR", "MPLCONFIGDIR"}
+
+
+def test_progress_in_a_pipe_has_no_control_characters(watched):
+    assert "Traceback" not in watched[2]
+    assert not set("\x1b\r") & set(watched[2])
 
 
 def test_calls_of_two_threads_do_not_meet(tmp_path, undrawn, capfd):

@@ -17,6 +17,7 @@ from tests.breaks._files import (
     write_table,
     write_table_with_test,
 )
+from tests.conftest import draw_nothing
 
 N = 137
 BUDGET = ["privacy.relation=add_remove", "privacy.population=1000", "epsilon=5", "trials=1"]
@@ -120,8 +121,6 @@ def test_the_frozen_point_is_what_the_file_holds(way, dperm, tmp_path, monkeypat
     assert model_arrays(first)[1]["theta"][0] == 0.5
     monkeypatch.undo()
     freeze_release(monkeypatch, way, 0.25)
-    monkeypatch.setattr(
-        "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
-    )
+    draw_nothing(monkeypatch)
     second = train(dperm, tmp_path / "b", make_rows(N), WAYS[way])
     assert first.read_bytes() != second.read_bytes()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from dperm_cli.cli import main
-from tests.conftest import draw_once
+from tests.conftest import draw_nothing
 
 
 @dataclass
@@ -43,13 +43,6 @@ def figures():
 
 @pytest.fixture(autouse=True)
 def no_figures(request, monkeypatch):
-    """``run`` and ``describe`` draw nothing unless a test asks for ``figures``; tests/results tests
-    drawing."""
+    """Nothing is drawn unless a test asks for ``figures``; tests/results tests drawing."""
     if "figures" not in request.fixturenames:
-        monkeypatch.setattr(
-            "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
-        )
-        monkeypatch.setattr(
-            "dperm_cli.results.charts.problem_portrait.draw_figure", lambda found: {}
-        )
-        draw_once(monkeypatch)
+        draw_nothing(monkeypatch)

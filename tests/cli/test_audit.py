@@ -73,6 +73,7 @@ def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
     assert "moved by 2 sensitivities" in err
 
 
+@pytest.mark.slow
 def test_the_grid_says_what_was_and_what_was_not_attacked(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["audit", "mechanism=newton", "part=grid", "--quick", "workers=1"]
@@ -115,6 +116,7 @@ def test_the_plan_of_a_run_is_attacked(few, table, capsys, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "two.csv"]
 
 
+@pytest.mark.slow
 def test_several_cells_and_secure_noise(few, table, capsys):
     words = [*table, "mechanism=noisy_gd", "noise=secure", "epsilon=1,2", "--quick", "workers=1"]
     assert main(["audit", *words, "format=json"]) == 0

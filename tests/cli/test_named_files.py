@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dperm_cli import cli
+from tests.conftest import draw_nothing
 
 RUN = (
     "run", "dataset=synthetic_logistic", "dataset.n=20", "dataset.p=2", "epsilon=1", "ridge=0.1",
@@ -25,7 +26,7 @@ def model(tmp_path_factory) -> bytes:
     folder = tmp_path_factory.mktemp("model")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
+        draw_nothing(patch)
         assert cli.main([*RUN, "out=study", "save=m.npz"]) == 0
     return (folder / "m.npz").read_bytes()
 

@@ -20,7 +20,12 @@ from tests.structure import commands
 
 PLUGINS = commands.ROOT / "docs/plugins.md"
 PAGES = commands.list_pages()
-WITH_BLOCKS = [page for page in PAGES if commands.list_commands(page.read_text())]
+BLOCKS = [
+    pytest.param(page, block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(commands.list_shell_blocks(page.read_text()))
+    if any(command.runs for command in block)
+]
 NAMES = [str(page.relative_to(commands.ROOT)) for page in PAGES]
 # In a template the reader puts a value: STUDY, A, FILE.npz, <name>, a|b, [size=..], ...
 TEMPLATE = re.compile(r"^[A-Z_]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
@@ -176,9 +181,9 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
-def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
-    """One block after the other, offline, with nothing but the installed package."""
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_commands_run_in_an_empty_folder(page, block, wheel, tmp_path):
+    """One command after the other, offline, with nothing but the installed package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("DPERM_") or "CACHE" in k}
     path = f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
     given = {**kept, "PYTHONPATH": str(wheel), "PATH": path, "DPERM_OFFLINE": "1"}
@@ -189,7 +194,7 @@ def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
     assert Path(home.stdout.strip()).is_relative_to(wheel)
     write_shown(page.read_text(), tmp_path)
     failed = []
-    for command in commands.list_commands(page.read_text()):
+    for command in block:
         if command.runs:
             done = subprocess.run(
                 ["sh", "-c", command.typed], cwd=tmp_path, env=given, capture_output=True,

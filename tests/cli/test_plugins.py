@@ -19,7 +19,7 @@ from dperm_cli.core import plugin_sources
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.models import model_file
 from dperm_cli.runner.verbs.predict import describe_predictions
-from tests.core.test_plugin_sources import MINE, OTHERS, STEP
+from tests.core.test_plugin_sources import CLOUD, MINE, OTHERS, STEP
 
 SMALL = ("dataset=diabetes", "constraint.radius=1", "trials=2", "epsilon=10")
 RUN = ("mechanism=one_step", "loss=quantile", *SMALL)
@@ -244,14 +244,15 @@ def test_no_yaml_no_folder_and_no_study_leads_to_code(study, tmp_path, monkeypat
 
 
 def test_an_event_and_a_bound_from_outside_stand_in_every_row(tmp_path, capsys):
-    words = ["run", "--plugin", str(OTHERS), "mechanism=quiet_step", "dataset=cloud"]
+    files = ["--plugin", str(OTHERS), "--plugin", str(CLOUD)]
+    words = ["run", *files, "mechanism=quiet_step", "dataset=cloud"]
     assert main([*words, *SMALL[1:], "out=study"]) == 0
     (row,) = table(tmp_path / "study")
     assert "event Quiet of others.py" in row["plugins"]
     assert "the accountant believes it" in row["plugins"]
     assert "bound one guess of others.py" in row["plugins"]
     assert row["bound_upper_id"] == "one guess"
-    assert "dataset cloud of others.py" in row["plugins"]
+    assert "dataset cloud of cloud.py" in row["plugins"]
     capsys.readouterr()
     ledger = (tmp_path / "study" / "ledger.json").read_bytes()
     assert main(["report", "study"]) == 0
@@ -259,7 +260,7 @@ def test_an_event_and_a_bound_from_outside_stand_in_every_row(tmp_path, capsys):
         capsys.readouterr().err
     )
     assert (tmp_path / "study" / "ledger.json").read_bytes() == ledger
-    assert main(["verify", "study", "--plugin", str(OTHERS)]) == 0
+    assert main(["verify", "study", *files]) == 0
     assert "whole, recomputed: 1 record" in capsys.readouterr().out
 
 
@@ -269,7 +270,8 @@ def test_an_event_and_a_bound_from_outside_stand_in_every_row(tmp_path, capsys):
     ("mechanism=kernel_release", "kernel=affine", "loss=hinge", "ridge=0.1"),
 ])  # fmt: skip
 def test_a_sampler_and_a_kernel_from_outside_run(words, tmp_path):
-    assert main(["run", "--plugin", str(OTHERS), *words, "trials=2", "out=study"]) == 0
+    files = ["--plugin", str(OTHERS), "--plugin", str(CLOUD)]
+    assert main(["run", *files, *words, "trials=2", "out=study"]) == 0
     (row,) = table(tmp_path / "study")
     name = words[1].replace("=", " ")
     assert f"{name} of others.py" in row["plugins"]

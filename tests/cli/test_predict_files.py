@@ -13,6 +13,7 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.runner.models import model_file
+from tests.conftest import draw_nothing
 
 COLUMNS = ["height", "age", "dose"]
 RNG = np.random.default_rng(1)
@@ -30,7 +31,7 @@ def trained(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DPERM_CACHE_DIR", str(folder / "cache"))
-        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
+        draw_nothing(patch)
         words = ["dataset=csv", "dataset.path=t.csv", "dataset.labels={ill: 1, well: -1}",
                  "loss=logistic", "mechanism=noisy_gd", "epsilon=8", "trials=1"]  # fmt: skip
         assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0

@@ -155,6 +155,7 @@ def _load_packed(folder: Path, mib: int) -> tuple[int, int, int, str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, and ulimit -v that holds")
+@pytest.mark.slow
 @pytest.mark.parametrize("mib", [8, pytest.param(1024, marks=pytest.mark.faults)])
 def test_packed_rows_under_a_limit_of_addresses(mib, tmp_path):
     """They are loaded, or refused with both numbers; the peak is printed (``pytest -s``)."""

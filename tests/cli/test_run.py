@@ -79,6 +79,12 @@ def test_files_and_table(dperm, figures, tmp_path):
     assert again.out == done.out
 
 
+def test_nothing_is_drawn_unless_a_test_asks(dperm, tmp_path):
+    """Figures would take most of the time of these tests."""
+    assert dperm("run", *TINY, "out=here").code == 0
+    assert (tmp_path / "here" / "figure.png").read_bytes() == b"png"
+
+
 def test_lists_and_multirun_are_the_same_cells(dperm):
     one = dperm("run", *TINY, "epsilon=[0.5,5]", "mechanism=[noisy_gd,noisy_sgd]", "--cfg", "job")
     two = dperm("run", "-m", *TINY, "epsilon=0.5,5", "mechanism=noisy_gd,noisy_sgd", "--cfg", "job")

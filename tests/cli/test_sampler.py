@@ -70,14 +70,6 @@ def test_is_listed_and_completed():
         assert len(choice.summary) > 20
 
 
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    monkeypatch.setattr(
-        "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
-    )
-    monkeypatch.setattr("dperm_cli.results.charts.problem_portrait.draw_figure", lambda found: {})
-
-
 def test_rows_of_a_run_are_pure_with_a_certificate(dperm, tmp_path):
     result = dperm("run", "mechanism=exponential", *SMALL, "format=json", "out=a")
     assert result.code == 0, result.err

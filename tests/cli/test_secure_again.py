@@ -9,6 +9,7 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.results.ledger import release_log
+from tests.conftest import draw_nothing
 from tests.results.test_release_log_lines import FORGED, signed
 
 WORDS = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=2", "mechanism.steps=3",
@@ -174,7 +175,7 @@ def lined(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lined")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
+        draw_nothing(patch)
         assert cli.main([*EQUAL, "out=v"]) == 0
     return folder / "v"
 

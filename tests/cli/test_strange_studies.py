@@ -16,6 +16,7 @@ import pytest
 from dperm_cli import cli
 from dperm_cli.results.records.schema import arrow_schema
 from dperm_cli.results.records.store import Store
+from tests.conftest import draw_nothing
 
 DEEP = "[" * 5000 + "]" * 5000
 FILES = {
@@ -63,7 +64,7 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
+        draw_nothing(patch)
         words = ["dataset=breast_cancer", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2"]
         assert cli.main(["run", *words, "out=s"]) == 0
     return folder / "s"

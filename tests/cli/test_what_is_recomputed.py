@@ -114,8 +114,8 @@ def test_comments_docstrings_and_new_plugins_recompute_nothing(tree):
 @pytest.mark.parametrize(
     ("source", "mechanism"),
     [
-        ("loops/grid_walk.py", "exponential"),
-        ("samplers/grid_walk.py", "exponential"),
+        pytest.param("loops/grid_walk.py", "exponential", marks=pytest.mark.slow),
+        pytest.param("samplers/grid_walk.py", "exponential", marks=pytest.mark.slow),
         ("noisy_gd.py", "noisy_gd"),
     ],
 )
@@ -127,6 +127,7 @@ def test_a_change_recomputes_only_what_runs_through_it(source, mechanism, tree):
     assert changed == {mechanism}
 
 
+@pytest.mark.slow
 def test_a_change_of_what_all_run_through_recomputes_all(tree):
     names = dict(tree.names)
     tree.change(*(tree.package / "privacy").rglob("*.py"))
@@ -134,6 +135,7 @@ def test_a_change_of_what_all_run_through_recomputes_all(tree):
     assert not set(tree.names.values()) & set(names.values())
 
 
+@pytest.mark.slow
 def test_a_change_of_how_records_are_shown_recomputes_nothing(tree):
     tree.change(*(tree.package / "results").rglob("*.py"))
     assert tree.run() == 0

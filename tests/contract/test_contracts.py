@@ -13,8 +13,13 @@ from dperm_cli.core import registry
 from dperm_cli.privacy import events
 from dperm_cli.views.choose import is_local
 
-# their plans take seconds each
-LONG = ("noisy_sgd", "high_probability", "huberized", "kernel_non_interactive")
+# they take a second and more; other files of this folder release with each mechanism
+LONG = (
+    "noisy_sgd", "high_probability", "huberized", "kernel_non_interactive", "localization",
+    "kernel_semi_interactive", "standard_projection", "projected", "output_perturbation",
+    "objective_perturbation", "approximate_minima_perturbation", "random_features",
+    "kernel_interactive", "mala", "hit_and_run", "zipf_regression", "lp_ball",
+)  # fmt: skip
 # what needs a file, or a download
 FILES = [
     name
@@ -28,15 +33,18 @@ def shipped():
     for kind in FREE:
         for name in registry.list_shipped(kind):
             if name not in FILES:
-                yield pytest.param(kind, name, registry.load(kind, name), id=f"{kind}-{name}")
+                yield make_case(kind, name, registry.load(kind, name))
     for bound in all_bounds.ALL:
         yield pytest.param("bound", bound.id, bound, id=f"bound-{bound.id}")
     for name in events.list_shipped():
         yield pytest.param("event", name, vars(events)[name], id=f"event-{name}")
     for name in registry.list_protective():
-        marks = [pytest.mark.slow] if name in LONG else []
-        made = registry.load("mechanism", name)
-        yield pytest.param("mechanism", name, made, id=f"mechanism-{name}", marks=marks)
+        yield make_case("mechanism", name, registry.load("mechanism", name))
+
+
+def make_case(kind, name, made):
+    marks = [pytest.mark.slow] if name in LONG else []
+    return pytest.param(kind, name, made, id=f"{kind}-{name}", marks=marks)
 
 
 @pytest.mark.parametrize(("kind", "name", "made"), list(shipped()))

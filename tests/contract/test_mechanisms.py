@@ -187,6 +187,7 @@ def _noise(event):
     return event.scale if hasattr(event, "scale") else 1.0 / event.exponent
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", LOSSES)
 def test_output_is_feasible_and_of_the_right_shape(name, loss):
     """Each loss on a set, each set with a loss or two, others for every mechanism."""

@@ -118,6 +118,7 @@ def _mechanisms(turn, whole):
     return (ALWAYS[turn % 2], *([OTHERS[turn // 2 % len(OTHERS)]] if turn % 2 else []))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", registry.names("loss"))
 def test_every_pair_runs_with_a_certified_gap(loss, whole, tables, monkeypatch):

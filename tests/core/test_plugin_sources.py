@@ -22,7 +22,7 @@ from dperm_cli.core.plugin_words import (
 )
 
 FILES = Path(__file__).with_name("plugin_files")
-MINE, OTHERS = FILES / "mine.py", FILES / "others.py"
+MINE, CLOUD, OTHERS = FILES / "mine.py", FILES / "cloud.py", FILES / "others.py"
 STEP = """from dataclasses import dataclass
 from dperm_cli import Gaussian, Mechanism, Release
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def test_a_file_offers_its_classes_with_version_and_digest():
 
 
 def test_every_kind_of_plugin_is_offered():
-    plugin_sources.add_file(MINE)
-    plugin_sources.add_file(OTHERS)
+    for path in (MINE, CLOUD, OTHERS):
+        plugin_sources.add_file(path)
     offered = {kind for source in plugin_sources.list_sources() for kind, _ in source.names}
     assert offered == set(plugin_files.KINDS)
 

@@ -89,7 +89,7 @@ def test_nothing_is_read_beyond_the_first_refusal(kind, bad, tmp_path):
     assert "5" in refused(kind, tmp_path / "f.gz", key=key, **more)
 
 
-@pytest.mark.parametrize("kind", [Csv, Svmlight])
+@pytest.mark.parametrize("kind", [Csv, pytest.param(Svmlight, marks=pytest.mark.slow)])
 def test_reading_ends_where_the_memory_does(kind, tmp_path):
     row = b"1,2,1\n" if kind is Csv else b"1 1:1 2:1\n"
     packed = gzip.compress(row * 40_000_000, 1)

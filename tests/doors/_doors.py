@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import run_forked
+
 ROOT = Path(__file__).resolve().parents[2]
 DPERM = (sys.executable, "-m", "dperm_cli")
 # a small problem that takes milliseconds a cell
@@ -46,15 +48,14 @@ def dperm(*args, cwd: Path, code: int | None = None, limit: float = 200, **more:
     Returns:
         What ``subprocess.run`` gives, with stdout and stderr as text.
     """
-    done = subprocess.run(
-        [*DPERM, *map(str, args)],
-        cwd=cwd,
-        env=environment(cwd, **more),
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )
+    words, env = [*map(str, args)], environment(cwd, **more)
+    if all(name.startswith("DPERM_") for name in more):
+        done = run_forked(words, cwd, env, limit)
+    else:  # such as a variable that Python reads when it starts
+        done = subprocess.run(
+            [*DPERM, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=limit,
+            check=False,
+        )  # fmt: skip
     if code is not None:
         assert done.returncode == code, f"exit {done.returncode}: {done.stdout}\n{done.stderr}"
     return done

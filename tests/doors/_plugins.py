@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent / "plugins"
-OWN = (HERE / "own.py").read_text()
-CLOUD = (HERE / "cloud.py").read_text()
+FILES = Path(__file__).parents[1] / "core" / "plugin_files"
+OWN = (FILES / "mine.py").read_text()
+CLOUD = (FILES / "cloud.py").read_text()
 
 
 def replaced(text: str, old: str, new: str) -> str:

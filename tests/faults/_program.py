@@ -31,6 +31,9 @@ def epsilons(cells: int) -> str:
     return "epsilon=" + ",".join(str(i / 4) for i in range(1, cells + 1))
 
 
+SWEEP = ["run", "-m", *SMALL, epsilons(4), "out=study"]
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a process ended and what it printed."""

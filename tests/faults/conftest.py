@@ -10,12 +10,39 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults._program import SWEEP, run_dperm
+
 CELLS = 40
 EPSILONS = ",".join(str(i / 4) for i in range(1, CELLS + 1))
 STUDY = [
     "run", "-m", "dataset=synthetic_logistic", "dataset.n=40", "dataset.p=2", "trials=2",
     "mechanism=noisy_gd", "mechanism.steps=3", f"epsilon={EPSILONS}",
 ]  # fmt: skip
+
+# They take seconds, and the default suite has smaller cases: two writers of one study
+# and kills in tests/cli/test_writers.py, workers that die in tests/runner/test_supervisor.py,
+# damaged records and full disks in tests/results/test_store.py, closed streams in
+# tests/cli/test_surroundings.py, folders without rights in test_environment.py. A mark in their own
+# source would make them other tests than those whose verdicts are kept.
+SLOW = (
+    "test_two_writers_compute_each_cell_once",
+    "test_eight_runs_at_once_all_end_well",
+    "test_one_worker_dies_while_workers_start",
+    "test_a_run_is_killed_at_each_step",
+    "test_killed_at_any_time_of_its_life",
+    "test_a_damaged_record_is_computed_again_alone",
+    "test_a_disk_that_fills_up_leaves_whole_records",
+    "test_verbs_read_a_study_that_cannot_be_written",
+    "test_a_closed_stderr_changes_nothing_but_what_is_printed",
+    "test_a_closed_stdout_is_said_after_complete_results",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.originalname in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 class Zygote:
@@ -74,3 +101,12 @@ def whole(zygote) -> Path:
     assert done["code"] == 0, zygote.log
     assert done["left"] == CELLS
     return zygote.folder / "whole"
+
+
+@pytest.fixture(scope="module")
+def expected_table(tmp_path_factory) -> bytes:
+    """The table of SWEEP in one process that nothing happens to."""
+    folder = tmp_path_factory.mktemp("whole")
+    ended = run_dperm(SWEEP, folder)
+    assert ended.code == 0, ended.err
+    return (folder / "study" / "table.csv").read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults._program import REPOSITORY, SMALL, epsilons, leftovers, run_dperm
+from tests.faults._program import REPOSITORY, SMALL, SWEEP, epsilons, leftovers, run_dperm
 
 # What each call of the clock does before it tells ``now[0]``.
 CLOCKS = {
@@ -25,15 +25,6 @@ def tell():
     return now[0]
 time.time, time.time_ns = tell, lambda: int(tell() * 1e9)
 """
-SWEEP = ["run", "-m", *SMALL, epsilons(4), "out=study"]
-
-
-@pytest.fixture(scope="module")
-def expected_table(tmp_path_factory) -> bytes:
-    folder = tmp_path_factory.mktemp("whole")
-    ended = run_dperm(SWEEP, folder)
-    assert ended.code == 0, ended.err
-    return (folder / "study" / "table.csv").read_bytes()
 
 
 @pytest.mark.parametrize(("clock", "words"), [

@@ -10,19 +10,10 @@ import sys
 
 import pytest
 
-from tests.faults._program import REPOSITORY, SMALL, epsilons, leftovers, run_dperm
+from tests.faults._program import REPOSITORY, SWEEP, leftovers, run_dperm
 
-SWEEP = ["run", "-m", *SMALL, epsilons(4), "out=study"]
 FULL = [pytest.mark.faults]
 QUICK = [pytest.mark.faults, pytest.mark.faults_quick]
-
-
-@pytest.fixture(scope="module")
-def expected_table(tmp_path_factory) -> bytes:
-    folder = tmp_path_factory.mktemp("whole")
-    ended = run_dperm(SWEEP, folder)
-    assert ended.code == 0, ended.err
-    return (folder / "study" / "table.csv").read_bytes()
 
 
 def assert_enough_or_said(folder, words, before, expected_table) -> None:

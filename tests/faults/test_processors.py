@@ -13,26 +13,9 @@ import pytest
 from tests.faults._program import REPOSITORY, SMALL, read_table, run_dperm
 
 ARRAYS = """
-import hashlib, json, sys
-import numpy as np
-from scipy import sparse
-from dperm_cli.core import registry
-
-def digest(array):
-    if array is None:
-        return None
-    if sparse.issparse(array):
-        return [digest(part) for part in (array.data, array.indices, array.indptr)]
-    array = np.ascontiguousarray(array)
-    return [str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
-
-found = {}
-for name, keys in json.loads(sys.argv[1]).items():
-    data = registry.load("dataset", name)(**keys).load(None)
-    parts = ("x", "y", "x_test", "y_test", "names", "minimiser", "phi")
-    found[name] = {part: digest(getattr(data, part)) for part in parts}
-    found[name]["fingerprint"] = data.fingerprint
-print(json.dumps(found))
+import json, sys
+from tests.faults.numbers_program import generate
+print(json.dumps(generate(json.loads(sys.argv[1]))))
 """
 # Each shipped generator; where its defaults are large, some of the same kind that are small.
 GENERATORS = {

@@ -112,7 +112,9 @@ def test_every_view_keeps_the_batches_of_common_records(n, form):
             assert_only_one_moves(batches(more, 11), batches(less, 11))
 
 
-@pytest.mark.parametrize(("n", "size"), [(4097, 20), (32_770, 250)])
+@pytest.mark.parametrize(
+    ("n", "size"), [(4097, 20), pytest.param(32_770, 250, marks=pytest.mark.slow)]
+)
 def test_random_features_move_one_batch_by_one_gradient(n, size):
     """What was found: psi(x) of the last rows of a block has other last bits in a smaller one, and
     batches that were named by psi(x) moved by 22 gradients where the event says one."""

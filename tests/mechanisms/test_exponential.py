@@ -190,7 +190,7 @@ def test_the_gate_refuses_another_exponent_or_another_problem():
         Exponential(sampler=Exact()).release(CentralView(problem), louder, gate)
 
 
-@pytest.mark.parametrize("sampler", ["proximal", "auto"])
+@pytest.mark.parametrize("sampler", [pytest.param("proximal", marks=pytest.mark.slow), "auto"])
 def test_draws_follow_the_law(sampler):
     """P(theta in bin) by quadrature against 600 draws, chi2; false alarm 1e-6.
 

@@ -79,7 +79,11 @@ def test_released_points_are_near_the_first_stage(constraint):
 
 
 @pytest.mark.parametrize(
-    ("inner", "delta"), [("exponential", 0.0), ("regularized_exponential", 1e-5)]
+    ("inner", "delta"),
+    [
+        ("exponential", 0.0),
+        pytest.param("regularized_exponential", 1e-5, marks=pytest.mark.slow),
+    ],
 )
 def test_laws_are_drawn_on_the_set_that_was_released(inner, delta):
     """The plan knows the size of C_0 only; its place comes out of the first stage."""

@@ -82,8 +82,9 @@ def is_overlap(first, second):
 @pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize(
     ("panels", "curves", "long"),
-    [(1, 1, False), (1, 24, True), (2, 3, True), (3, 2, False), (4, 3, False), (5, 2, True),
-     (6, 8, False), (6, 24, True)],
+    [(1, 1, False), (1, 24, True), (2, 3, True), (4, 3, False), (6, 24, True),
+     *(pytest.param(*found, marks=pytest.mark.slow)
+       for found in ((3, 2, False), (5, 2, True), (6, 8, False)))],
 )  # fmt: skip
 def test_nothing_overlaps(theme, panels, curves, long):
     drawn = plot_study(make_rows(panels, curves, long=long), StudyView(theme=theme))
@@ -92,6 +93,7 @@ def test_nothing_overlaps(theme, panels, curves, long):
     assert find_faults(drawn) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize("epsilons", [(1.0,), (1.0, 1.1), tuple(2.0**k for k in range(11))])
 def test_any_number_of_places_on_the_axis(theme, epsilons):
@@ -107,6 +109,7 @@ def test_all_lines_at_once(theme):
     assert find_faults(drawn) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize("count", [1, 4, 17])
 def test_panels_with_legends_of_their_own(theme, count):

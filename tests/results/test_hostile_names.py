@@ -46,6 +46,7 @@ def texts(monkeypatch):
     return call
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study(texts, name):
     values = {"dataset": name, "loss": name, "constraint": name, "bound_upper_id": f"[{name}]"}
@@ -57,6 +58,7 @@ def test_a_study(texts, name):
     assert f"upper bound [{name}]" in seen
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_with_many_epsilons_and_one_with_a_single_one(texts, name):
     rows = [row | {"dataset": name, "epsilon": 1.0, "calibration": "tight"} for row in study_rows()]
@@ -74,6 +76,7 @@ def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
     assert "epsilon 0.1 0.1 0.2 0.2 0.5 0.5 1 1 2 2 5 5 10 10 20 20" in seen
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_a_portrait(texts, name):
     found = test_problem_portrait.facts(2, kernel=name) | {"dataset": name, "loss": name}
@@ -85,6 +88,7 @@ def test_a_portrait(texts, name):
     assert f"upper: {name}" in seen
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_what_account_draws(texts, name):
     values = {"mechanism": name, "relation": name}
@@ -94,6 +98,7 @@ def test_what_account_draws(texts, name):
     assert f"delta = 1e-6, {name}" in seen
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", NAMES)
 def test_an_experiment(texts, name):
     rows = html_study.large(data_sets=1)

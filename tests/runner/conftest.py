@@ -1,12 +1,5 @@
-"""Figures of runs are drawn once here, not in three formats: tests/results tests those."""
+"""Runs draw no figures here unless a test asks for ``figures``: tests/results tests drawing."""
 
-from __future__ import annotations
+from tests.cli.conftest import figures, no_figures
 
-import pytest
-
-from tests.conftest import draw_once
-
-
-@pytest.fixture(autouse=True)
-def one_drawing(monkeypatch):
-    draw_once(monkeypatch)
+__all__ = ["figures", "no_figures"]

@@ -35,10 +35,11 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
     return examine(audit_cells.case(subject, kinds, 0))
 
 
+@pytest.mark.parametrize("kinds", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "settings", "paths"),
     [
-        ("noisy_gd", {}, ["plain"]),
+        pytest.param("noisy_gd", {}, ["plain"], marks=pytest.mark.slow),
         ("noisy_gd", WIDE, ["plain", "few rows"]),
         ("noisy_gd", {"storage": "sparse", "loss": "hinge"}, ["plain", "sparse"]),
         ("noisy_gd", {"noise": "secure", "radius": 1e12}, ["secure", "seeded"]),
@@ -53,8 +54,8 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
         ("kernel_release", {"kernel": "polynomial", "features": "landmarks"}, ["plain"]),
     ],
 )  # fmt: skip
-def test_what_is_right_passes(name, settings, paths):
-    found = report_on(name, KINDS[:4], **settings)
+def test_what_is_right_passes(name, settings, paths, kinds):
+    found = report_on(name, KINDS[:kinds], **settings)
     assert found.faults == []
     assert found.paths == paths
     assert found.replay_calls > 0 or name == "noisy_gd"
@@ -90,7 +91,10 @@ def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
         lambda add: (
             lambda value, noise, *a: add(value, noise._replace(scale=0.85 * noise.scale), *a)
         ),
-        lambda add: lambda value, noise, step, *a: add(value, noise, 0, *a),
+        pytest.param(
+            lambda add: lambda value, noise, step, *a: add(value, noise, 0, *a),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["smaller", "the same at every step"],
 )

@@ -24,17 +24,18 @@ from dperm_cli.views.central import CentralView
 SEED = 3
 
 
-def found_within(draws, mechanism="all", seed=SEED):
-    """The first finding among so many draws."""
-    found = fuzz.search(seed, range(draws), mechanism=mechanism, most=1)
+def found_within(draws, mechanism="all", seed=SEED, first=0):
+    """The first finding among so many draws from that number on."""
+    found = fuzz.search(seed, range(first, first + draws), mechanism=mechanism, most=1)
     assert found.findings, found.words()
     return found.findings[0]
 
 
-def test_no_finding_in_sound_code():
-    found = fuzz.search(SEED, range(12))
+@pytest.mark.parametrize(("draws", "least"), [(4, 2), pytest.param(12, 8, marks=pytest.mark.slow)])
+def test_no_finding_in_sound_code(draws, least):
+    found = fuzz.search(SEED, range(draws))
     assert not found.findings, [finding.line() for finding in found.findings]
-    assert found.ended["ok"] >= 8
+    assert found.ended["ok"] >= least
 
 
 def tell_private_n(monkeypatch):
@@ -111,7 +112,8 @@ def test_batches_named_by_transformed_rows(monkeypatch):
         return self._make_view(dataclasses.replace(problem, data=named))
 
     monkeypatch.setattr(CentralView, "map_rows", renamed)
-    finding = found_within(20, "projected", seed=2)
+    # this seed's draws before have no chain to one_pass_sgd
+    finding = found_within(3, "projected", seed=2, first=17)
     assert "one_pass_sgd" in finding.draw.target.chain
     assert finding.fault.startswith("replay: call")
 

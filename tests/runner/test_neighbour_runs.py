@@ -141,7 +141,7 @@ def test_secure_noise(tmp_path):
     assert "releases.log 0, column epsilon_accounted" in neighbour_runs.compare_runs(one, other)
 
 
-def test_figures_and_json(tmp_path):
+def test_figures_and_json(tmp_path, figures):
     words = [*QUICK, "format=json"]
     fault, one, _ = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0), figures=True)
     assert fault is None

@@ -12,26 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
+from dperm_cli.audit.contracts.sampler_contract import Numbers
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.base import Target
 
+__all__ = ["Numbers", "cell_p_value", "problem", "target"]
+
 TASKS = {"hinge": "binary", "logistic": "binary", "huberized_hinge": "binary"}
 TASKS |= {"l1_median": "location", "l2_median": "location"}
-
-
-class Numbers:
-    """Random numbers from numpy's generator."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-
-    def uniform(self, *shape: int) -> np.ndarray:
-        return 1.0 - self.rng.random(shape)
-
-    def normal(self, *shape: int) -> np.ndarray:
-        return self.rng.standard_normal(shape)
 
 
 def problem(loss: str, n: int, constraint: Any, seed: int = 0, **regulariser: float) -> Problem:

@@ -11,24 +11,26 @@ from scipy import stats
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
+from tests import samplers
 from tests.conftest import small_problem
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
-class Numbers:
+class Numbers(samplers.Numbers):
     """A source of random numbers that counts what it gives."""
 
     def __init__(self, seed: int) -> None:
-        self.rng, self.asked = np.random.default_rng(seed), 0
+        super().__init__(seed)
+        self.asked = 0
 
     def uniform(self, *shape: int) -> np.ndarray:
         self.asked += int(np.prod(shape))
-        return 1.0 - self.rng.random(shape)
+        return super().uniform(*shape)
 
     def normal(self, *shape: int) -> np.ndarray:
         self.asked += int(np.prod(shape))
-        return self.rng.standard_normal(shape)
+        return super().normal(*shape)
 
 
 def case(loss: str, constraint: str, p: int, n: int = 20, f: float = 8.0, **more):

@@ -69,6 +69,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "variance", "shift"), CELLS)
 def test_cells_in_the_plane(name, variance, shift):
     body = PLANE[name]

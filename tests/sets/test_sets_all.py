@@ -58,6 +58,7 @@ CASES = cases()
 every = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.in_turn
 @every
 def test_what_every_set_promises(case):
     """The checks of ``dperm check``."""

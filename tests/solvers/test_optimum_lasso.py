@@ -91,6 +91,7 @@ def test_without_an_answer_of_the_conic_solver_signs_still_certify(monkeypatch):
 # bounds that hold
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_no_dual_certifies_above_a_feasible_point(loss, shape):
     """Duals scaled, negated and permuted; bounds against many feasible points."""

@@ -159,6 +159,7 @@ def test_the_conic_solver_is_not_imported_where_it_is_not_needed(monkeypatch):
 # bounds that hold
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_no_dual_certifies_above_a_feasible_point(loss, shape):
     """Duals at random points, shrunk, permuted and negated ones; bounds against many points."""

@@ -80,11 +80,22 @@ def read_command(line: str) -> Command:
     return Command(line, need, extra)
 
 
-def list_commands(text: str) -> list[Command]:
-    """The commands of a page's shell blocks, in order."""
+def list_shell_blocks(text: str) -> list[list[Command]]:
+    """The commands of each of a page's shell blocks, in order."""
     blocks = [content for language, content in read_blocks(text) if language == "sh"]
-    lines = [line for content in blocks for line in content.splitlines()]
-    return [read_command(line) for line in lines if line.strip() and not line.startswith("#")]
+    return [
+        [
+            read_command(line)
+            for line in content.splitlines()
+            if line.strip() and not line.startswith("#")
+        ]
+        for content in blocks
+    ]
+
+
+def list_commands(text: str) -> list[Command]:
+    """The commands of all shell blocks of a page."""
+    return [command for block in list_shell_blocks(text) for command in block]
 
 
 def list_inline(text: str) -> list[str]:

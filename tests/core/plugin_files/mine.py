@@ -46,6 +46,9 @@ class Quantile(MarginLoss):
     def span(self, margin, target):
         return self.slope_bound(margin, target) * min(2 * margin, margin + target)
 
+    def conjugate(self, a, y):
+        return np.where((a >= -self.tau) & (a <= 1 - self.tau), a * y, np.inf)
+
     def pieces(self, y):
         return np.ones_like(y), -y, 1 - self.tau, self.tau
 

@@ -1,4 +1,4 @@
-"""A data set, a kernel, a sampler, an event with its mechanism, and a bound."""
+"""A kernel, a sampler, an event with its mechanism, and a bound."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,6 @@ import numpy as np
 
 from dperm_cli import (
     Certificate,
-    Data,
-    DataSet,
     Gaussian,
     Kernel,
     Mechanism,
@@ -16,29 +14,6 @@ from dperm_cli import (
     check_mechanism,
     upper_bound,
 )
-
-
-@dataclass(frozen=True)
-class Cloud(DataSet):
-    """Rows on the unit sphere; the label is the side of a plane on which a row lies."""
-
-    n: int = 60
-    p: int = 3
-    seed: int = 0
-    task = "binary"
-
-    def load(self, data_dir=None):
-        x = np.random.default_rng(self.seed).standard_normal((self.n, self.p))
-        x /= np.linalg.norm(x, axis=1, keepdims=True)
-        return Data.of_records(
-            name="cloud",
-            task="binary",
-            x=x,
-            y=np.where(x[:, 0] < 0, -1.0, 1.0),
-            row_bound=1.0,
-            target_bound=1.0,
-            fingerprint=f"cloud-{self.n}-{self.p}-{self.seed}",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
