@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dperm_cli.api.call_keywords import check_keywords, check_methods
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
@@ -86,6 +87,7 @@ def run(
         return Study(folder)
 
 
+@check_keywords
 def load(folder: Any) -> Study:
     """Open the study in a folder: the ``out=`` of a run, or its name under ``outputs``.
 
@@ -108,6 +110,7 @@ def _check(made: Report) -> None:
         raise PrivacyError(f"the privacy ledger does not hold: {made.faults[0]}")
 
 
+@check_methods
 class Study:
     """The records of a study, and what can be asked of them.
 
@@ -189,7 +192,7 @@ class Study:
         Args:
             x: The horizontal axis; None is the number that was swept.
             y: The vertical axis: ``excess_risk``, ``excess_risk_per_record``, ``test_metric``,
-            ``train_metric``, ``epsilon_accounted``, ``noise_scale`` or ``steps``.
+                ``train_metric``, ``epsilon_accounted``, ``noise_scale`` or ``steps``.
             hue: What has a colour and a mark; None is the mechanism.
             facet: What has a panel of its own; None is the problem.
             aggregate: Keys over which cells are joined, such as ``seed``.
@@ -218,7 +221,7 @@ class Study:
 
         Args:
             columns: Names of columns, such as ``["mechanism", "epsilon", "excess_risk", "band"]``,
-            or ``all``; None for those that matter, as many as have room.
+                or ``all``; None for those that matter, as many as have room.
             rows: Values by column, such as ``{"mechanism": "noisy_gd", "epsilon": [1, 10]}``; cells
                 that have others are left out.
             style: ``terminal``, ``md``, ``latex`` or ``html``.
@@ -293,6 +296,7 @@ class Study:
         return hash(self.folder.resolve())
 
 
+@check_methods
 class StudyComparison:
     """What ``dperm compare`` says of two studies.
 
