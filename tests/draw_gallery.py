@@ -44,7 +44,7 @@ STUDIES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
     "data_sets": (
         ("dataset=breast_cancer,diabetes,digits", "mechanism=noisy_gd,noisy_sgd,one_pass_sgd",
          "epsilon=1,10,100", *_FAST),
-        ((), ("x=dataset", "facet=epsilon")),
+        ((), ("x=dataset", "facet=epsilon"), ("ranks=true", "slopes=true")),
     ),
     "seeds": (
         ("seed=0,1,2,3,4,5,6,7", "mechanism=noisy_gd,noisy_sgd", "epsilon=1,10,100", *_FAST),
@@ -117,8 +117,13 @@ def call(*words: str) -> None:
 
 
 def _keep(study: Path, stem: Path) -> None:
-    """Keep a study's figure and caption by another name."""
-    for name, ending in (("figure.png", ".png"), ("figure.caption.md", ".md")):
+    """Keep a study's figure and caption by another name.
+
+    Where its ranks were drawn, they take the place of the figure, with the slopes below.
+    """
+    ranked = (study / "ranks.png").exists()
+    kept = ("ranks.png", "slopes.csv") if ranked else ("figure.png", "figure.caption.md")
+    for name, ending in zip(kept, (".png", ".md"), strict=True):
         if (study / name).exists():
             shutil.copy(study / name, f"{stem}{ending}")
 
@@ -127,7 +132,7 @@ def write_page(out: Path) -> str:
     """A page of all figures, each as wide as in print."""
     parts = ["<!doctype html><meta charset=utf-8><title>Gallery</title>",
              "<style>body{font:15px serif;margin:2em} figure{margin:0 0 3em}"
-             " figcaption{max-width:45em;margin-top:.5em}</style>"]  # fmt: skip
+             " figcaption{max-width:45em;margin-top:.5em;white-space:pre-line}</style>"]  # fmt: skip
     for path in sorted(out.glob("*.png")):
         theme = read_view({"theme": path.stem.rpartition("_")[2]}).theme
         caption = path.with_suffix(".md")

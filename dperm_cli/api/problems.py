@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.api.call_keywords import check_methods
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem import problem as problems
@@ -17,6 +18,7 @@ from dperm_cli.solvers import optimum
 from dperm_cli.solvers.optimum import Optimum
 
 
+@check_methods
 @dataclass(frozen=True)
 class Problem(problems.Problem):
     """minimise sum_i [l(theta; d_i) + (ridge / 2) |theta|_2^2 + lasso |theta|_1] over a set.

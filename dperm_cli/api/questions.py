@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dperm_cli.api.call_keywords import check_methods
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import InputError
@@ -131,6 +132,7 @@ def _list_events(given: Sequence[Any]) -> list[Event]:
     return flat if flat and all(isinstance(one, Event) for one in flat) else []
 
 
+@check_methods
 class AccountTable(Sequence[dict[str, Any]]):
     """The rows of ``dperm account``: a dict each."""
 
@@ -193,6 +195,7 @@ def audit(
         return AuditReport(found, auditing.make_rows(found, asked.seed))
 
 
+@check_methods
 class AuditReport:
     """What an audit found.
 
@@ -256,6 +259,7 @@ def describe(
             return Description(describing.describe_study(study, call.requests).facts)
 
 
+@check_methods
 class Description:
     """What is known of a problem. Optimum, floor and metrics are no private releases.
 

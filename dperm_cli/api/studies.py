@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dperm_cli.api.call_keywords import check_keywords, check_methods
 from dperm_cli.api.html_text import MOST_ROWS, as_html
 from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import PrivacyError
@@ -87,6 +88,7 @@ def run(
         return Study(folder)
 
 
+@check_keywords
 def load(folder: Any) -> Study:
     """Open the study in a folder: the ``out=`` of a run, or its name under ``outputs``.
 
@@ -109,6 +111,7 @@ def _check(made: Report) -> None:
         raise PrivacyError(f"the privacy ledger does not hold: {made.faults[0]}")
 
 
+@check_methods
 class Study:
     """The records of a study, and what can be asked of them.
 
@@ -299,6 +302,7 @@ class Study:
         return hash(self.folder.resolve())
 
 
+@check_methods
 class StudyComparison:
     """What ``dperm compare`` says of two studies.
 

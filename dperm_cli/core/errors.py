@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from dperm_cli.core.near_names import nearest
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -82,12 +83,6 @@ class Unsupported(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The closest of the known names, or None when none is close."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
 
 
 def format_value(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from urllib.parse import quote
@@ -15,7 +16,11 @@ import pytest
 
 from dperm_cli.results.charts.chart_model import HUES
 from dperm_cli.results.charts.mechanism_looks import SHIPPED
+from dperm_cli.results.page import html_page
+from dperm_cli.results.records.schema import normalise
 from tests.browser.chrome import Chrome
+from tests.results import html_study
+from tests.results.conftest import trial_rows
 from tests.results.html_study import EVIL
 
 pytestmark = pytest.mark.browser
@@ -234,3 +239,55 @@ def test_the_figure_of_an_experiment_is_saved_too(browser, experiment_page):
     )
     assert describe_view(browser)["curves"] == before
     assert (browser.complaints(), browser.requests()) == ([], [])
+
+
+@pytest.fixture
+def small_page(browser, tmp_path):
+    """A study of two calibrations and two settings, with the caption of its figure."""
+    rows = [
+        normalise(row)
+        for calibration, steps, epsilon in itertools.product(
+            ("tight", "paper"), (5, 50), (0.1, 1.0)
+        )
+        for row in trial_rows(
+            f"{calibration}-{steps}-{epsilon}",
+            (steps / epsilon, steps / epsilon + 1),
+            epsilon=epsilon,
+            steps=steps,
+            calibration=calibration,
+            floor_excess_risk=1e4,
+            overrides={"mechanism": {"name": "noisy_gd", "steps": steps}},
+        )
+    ]
+    made = html_study.payload(rows) | {"caption": ["What is seen.", "And what it costs."]}
+    path = tmp_path / "report.html"
+    path.write_bytes(html_page.page(made))
+    browser.view(1280, 900)
+    browser.open(path)
+    yield browser
+    assert browser.complaints() == []
+
+
+def test_marks_are_filled_as_those_of_the_figure(small_page):
+    """The part of a mark that has the colour tells curves of one mechanism apart, saved too."""
+    filled = small_page.run("""[...document.querySelectorAll('#curves .figure .part')].map(
+        (e) => [e.classList[1], getComputedStyle(e).clipPath])""")
+    assert len(filled) == 6  # three of four curves at two budgets
+    assert len({tuple(pair) for pair in filled}) == 3
+    assert all(clip.startswith("inset(") for _, clip in filled)
+    _, text = small_page.downloaded("#save-svg")
+    parts = drawn(read_svg(text), "part")
+    assert len(parts) == 6
+    assert all(part.get("clip-path").startswith("inset(") for part in parts)
+
+
+def test_a_swept_setting_is_an_axis_and_the_caption_is_read(small_page):
+    small_page.choose("#axis", "mechanism.steps")
+    labels = small_page.run(
+        "[...document.querySelectorAll('#curves .figure text.label')].map((e) => e.textContent)"
+    )
+    assert any("steps" in label for label in labels)
+    small_page.click("#figure-caption summary")
+    assert "What is seen.\n\nAnd what it costs." in small_page.run(
+        "document.querySelector('#figure-caption').innerText"
+    )

@@ -67,6 +67,22 @@ def test_what_tells_rows_apart_is_needed_and_stands_first(summary):
     assert "floor" not in names(made)  # all rows have the same one
 
 
+def test_what_the_title_of_each_problem_says_is_no_column():
+    """n, p and delta of two data sets differ, and are constant in each: their titles say them."""
+
+    def rows(name, n):
+        return [trial_rows(f"{name}-{n}-{epsilon}", (1.0, 2.0), dataset=name, n=n, delta=n**-2.0,
+                           epsilon=epsilon) for epsilon in (1.0, 2.0)]  # fmt: skip
+
+    made = table(summed(*rows("few", 100), *rows("many", 1000)))
+    assert names(made)[:2] == ["mechanism", "epsilon"]
+    assert [group.title for group in made.groups] == [
+        "few, n 100, delta 0.0001", "many, n 1000, delta 1e-6"
+    ]  # fmt: skip
+    mixed = table(summed(*rows("few", 100), *rows("few", 50)))
+    assert "n" in names(mixed)
+
+
 def test_columns_stand_as_they_were_asked_for(summary):
     made = table(summary, columns="steps,mechanism,excess_risk_median")
     assert names(made) == ["steps", "mechanism", "excess_risk"]

@@ -143,6 +143,20 @@ def test_words_are_broken_to_their_room(name):
     assert all(measure(line, 7.0) <= 60.0 for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [("diabetes, n = 456, ridge = 0.1", ("n = 456,", "ridge = 0.1")),
+     ("noisy_gd: slope 0.52 ± 0.04", ("0.52 ± 0.04",)),
+     ("5 to 95 % over 20 trials", ("95 %", "20 trials")),
+     ("bounds of the set >= 1 at epsilon < 3", ("set >= 1", "epsilon < 3"))],
+)  # fmt: skip
+def test_a_number_stays_with_its_name_and_its_unit(text, pieces):
+    """Whatever the room, as long as it holds the piece, no line ends within it."""
+    for piece in pieces:
+        for room in range(int(measure(piece, 7.0)) + 1, 200):
+            assert any(piece in line for line in wrap(text, room, 7.0)), room
+
+
 @pytest.mark.parametrize("upright", [True, False])
 @pytest.mark.parametrize("scale", ["log", "linear"])
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.3), (0.1, 100.0), (1e-9, 1e9), (3.0, 7.0)])

@@ -36,6 +36,28 @@ def test_the_page_shows_each_figure_at_its_width_with_its_caption(tmp_path):
     assert "width:6.9in' src='study_0_double.png'><figcaption></figcaption>" in page
 
 
+def test_ranks_and_slopes_are_in_the_gallery(tmp_path, monkeypatch):
+    reports = [words for _, many in draw_gallery.STUDIES.values() for words in many]
+    assert ("ranks=true", "slopes=true") in reports
+
+    def write(verb, folder, *words):
+        if verb == "report":
+            made = {"figure.png": b"a", "figure.caption.md": b"seen"}
+            made |= {"ranks.png": b"b", "slopes.csv": b"slope"} if "ranks=true" in words else {}
+            for name, content in made.items():
+                (tmp_path / "out" / "work" / "data_sets" / name).write_bytes(content)
+        elif verb == "run":
+            (tmp_path / "out" / "work" / "data_sets").mkdir(parents=True)
+
+    monkeypatch.setattr(draw_gallery, "call", write)
+    monkeypatch.setattr(draw_gallery, "STUDIES", {"data_sets": draw_gallery.STUDIES["data_sets"]})
+    monkeypatch.setattr(draw_gallery, "OTHERS", {})
+    draw_gallery.main([str(tmp_path / "out"), str(tmp_path)])
+    kept = [(tmp_path / "out" / f"data_sets_{i}_single.png").read_bytes() for i in range(3)]
+    assert kept == [b"a", b"a", b"b"]
+    assert (tmp_path / "out" / "data_sets_2_double.md").read_text() == "slope"
+
+
 def test_an_experiment_is_drawn_from_kept_records(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(draw_gallery, "STUDIES", {})

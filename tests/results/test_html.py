@@ -15,6 +15,8 @@ import pytest
 
 from dperm_cli.results.charts.curve_points import PointSelection, extend_row, points
 from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.charts import chart_model
+from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.page import html_page, page_data, page_views
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import write_report
@@ -228,6 +230,24 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
     assert titles[1].endswith("dataset.labels y")
 
 
+def test_a_number_that_was_swept_in_a_mechanism_is_an_axis():
+    """As in figures: also where the table has a column of the number that is meant."""
+    def make(epsilon, steps):
+        settings = {"mechanism": {"name": "noisy_gd", "steps": steps}}
+        return trial_rows(f"{epsilon}-{steps}", epsilon=epsilon, steps=steps, overrides=settings)
+
+    every = [row for epsilon in (0.1, 1.0) for steps in (5, 20, 80) for row in make(epsilon, steps)]
+    found = page_views.select_drawn(summarise(every))
+    assert page_views.list_axes(found) == ["epsilon", "mechanism.steps"]
+    curves = page_views.curves(found, "mechanism.steps")
+    assert [one["x"] for one in curves] == [[5, 20, 80]] * 2
+    assert [one["variant"] for one in page_views.curves(found, "epsilon")] == [
+        "steps 5", "steps 20", "steps 80"
+    ]  # fmt: skip
+    alone = page_views.select_drawn(summarise(every[-6:]))
+    assert page_views.list_axes(alone) == ["mechanism.steps"]
+
+
 def test_a_problem_is_called_by_its_kernel():
     config = json.dumps({"kernel": {"name": "rbf"}})
     found = page_views.select_drawn(
@@ -382,6 +402,19 @@ def test_a_study_without_a_single_result_has_a_page(tmp_path):
 def test_the_page_says_what_choosing_costs_and_what_the_table_notes(text):
     assert "costs privacy" in text
     assert any("not for release" in note for note in embedded(text)["notes"])
+
+
+def test_colours_marks_and_fills_are_those_of_the_figures(text):
+    """The model has them, and neither the style nor the scripts have a second list."""
+    chart = embedded(text)["chart"]
+    assert chart["marks"] == [mark.path for mark in MARKS]
+    assert chart["fills"] == list(chart_model.FILLS)
+    for i, hue in enumerate(chart_model.HUES):
+        light, *dark = re.findall(rf"--h{i}: (#\w+)", text)
+        assert (light, len(dark)) == (hue, 1)
+    scripts = "".join(map(html_page.read_asset, html_page.SCRIPTS))
+    assert not [hue for hue in chart_model.HUES if hue.lower() in scripts.lower()]
+    assert len(re.findall(r"[\"']M-?[\d.]+ -?[\d.]+L", scripts)) == 0
 
 
 def test_the_assets_are_there_and_small():

@@ -9,7 +9,8 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.charts.chart_model import HUES
+from dperm_cli.results.charts.chart_model import HUES, index_mark
+from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.charts.mechanism_looks import LOOKS, SHIPPED, choose_looks
 from dperm_cli.results.charts.study_figure import build_figure, plot_study
 from dperm_cli.results.charts.study_panels import panels
@@ -218,12 +219,35 @@ def test_every_shipped_mechanism_has_a_look_of_its_own():
     assert len({SHIPPED[name] % len(HUES) for name in usual}) == len(usual)
 
 
+def list_marks(names):
+    return [index_mark(look) for look in choose_looks(names).values()]
+
+
 def test_a_look_does_not_depend_on_the_company():
     alone = {name: choose_looks([name])[name] for name in ("mine", "yours", "exponential/net")}
-    assert choose_looks([*alone, *SHIPPED]) == alone | SHIPPED
-    many = choose_looks([f"own_{i}" for i in range(LOOKS - len(set(SHIPPED.values())))])
-    assert len(set(many.values())) == len(many)
-    assert not set(many.values()) & set(SHIPPED.values())
+    for name, look in SHIPPED.items():
+        assert choose_looks([name, *alone]) == alone | {name: look}
+    assert not set(alone.values()) & set(SHIPPED.values())
+    many = choose_looks([f"own_{i}" for i in range(LOOKS)])
+    assert len(set(many.values())) == LOOKS
+
+
+@pytest.mark.parametrize("count", [2, 5, 10, 24])
+def test_names_of_a_figure_differ_by_mark_and_not_by_colour_alone(count):
+    """Plug-ins, shipped mechanisms and both together, as in a print without colours."""
+    own = [f"plugin_{i}" for i in range(60)]
+    for names in (own, [*SHIPPED], [x for pair in zip(own, SHIPPED, strict=False) for x in pair]):
+        for start in range(0, len(names) - count, 3):
+            marks = list_marks(names[start : start + count])
+            assert len(set(marks)) == count
+
+
+def test_every_mark_is_another_shape():
+    assert len(MARKS) == 24  # as many as curves in a panel
+    assert len({mark.path for mark in MARKS}) == len({mark.drawn for mark in MARKS}) == len(MARKS)
+    assert sorted({(look % len(HUES), index_mark(look)) for look in range(LOOKS)}) == [
+        (hue, mark) for hue in range(len(HUES)) for mark in range(len(MARKS))
+    ]
 
 
 def test_figure_and_page_agree_on_looks(summary):

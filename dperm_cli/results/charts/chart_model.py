@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.marks import MARKS, Outline
 from dperm_cli.results.charts.themes import DEFAULT_THEME
 
 INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 # Line and mark of curves that share colour and mark: another calibration, other settings. Lengths
 # of dashes in widths of the line, and the part of a mark that has the colour.
 DASHES = ((), (4, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (8, 3), (3, 1.2, 1.2, 1.2, 1.2, 1.2))
@@ -95,8 +95,8 @@ class Curve:
         return HUES[self.look % len(HUES)]
 
     @property
-    def mark(self) -> str:
-        return MARKS[index_mark(self.look)]
+    def mark(self) -> str | Outline:
+        return MARKS[index_mark(self.look)].drawn
 
     @property
     def dashes(self) -> tuple[float, ...]:
@@ -225,7 +225,7 @@ class Figure:
 
 def index_mark(look: int) -> int:
     """The place in MARKS of a look; where hues come again, the marks are others."""
-    return (look + look // len(HUES)) % len(MARKS)
+    return (look + look // len(MARKS)) % len(MARKS)
 
 
 def is_unresolved(curve: Curve) -> bool:

@@ -2,7 +2,8 @@
 
 A look is a number below ``LOOKS``, from which ``chart_model`` takes hue and mark. Mechanisms of the
 package have theirs in a table, in which those that are often compared differ in both. A name that
-is not in it (a plug-in, a sampler, a mechanism in another) has one that follows from its letters.
+is not in it (a plug-in, a sampler, a mechanism in another) has one that follows from its letters,
+with a mark that no mechanism of the table has.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dperm_cli.core.digests import hash_sha256
+from dperm_cli.results.charts.chart_model import HUES, index_mark
+from dperm_cli.results.charts.marks import MARKS
 
-_COLORS = 8
-LOOKS = _COLORS * _COLORS
+LOOKS = len(HUES) * len(MARKS)
 
 
 def make_look(hue: int, mark: int) -> int:
     """The look with the place of a hue and the place of a mark.
 
-    >>> from dperm_cli.results.charts.chart_model import Curve, HUES, MARKS
+    >>> from dperm_cli.results.charts.chart_model import Curve
     >>> curve = Curve("a", (), make_look(3, 5))
-    >>> curve.hue == HUES[3], curve.mark == MARKS[5]
+    >>> curve.hue == HUES[3], curve.mark == MARKS[5].drawn
     (True, True)
     """
-    return hue + _COLORS * ((mark - hue) % _COLORS)
+    more = (mark - hue) % len(HUES)
+    return len(MARKS) * more + (mark - more) % len(MARKS)
 
 
 # place of the hue, place of the mark
@@ -36,27 +39,27 @@ _TABLE = {
     "newton": (5, 5),
     "frank_wolfe": (6, 6),
     "mirror_descent": (7, 7),
-    "exponential": (2, 5),
-    "regularized_exponential": (6, 2),
-    "approximate_minima_perturbation": (7, 1),
-    "localization(noisy_gd)": (6, 7),
-    "localization(exponential)": (6, 3),
-    "localization(output_perturbation)": (1, 5),
-    "huberized(objective_perturbation)": (7, 4),
-    "high_probability(noisy_gd)": (1, 3),
-    "high_probability(exponential)": (4, 1),
-    "projected(objective_perturbation)": (5, 6),
-    "standard_projection(objective_perturbation)": (4, 2),
-    "kernel_release": (0, 1),
-    "kernel_interactive": (1, 0),
-    "kernel_semi_interactive": (4, 0),
-    "kernel_non_interactive": (2, 3),
-    "random_features(objective_perturbation)": (6, 4),
-    "random_features(output_perturbation)": (5, 1),
+    "exponential": (2, 8),
+    "regularized_exponential": (6, 9),
+    "approximate_minima_perturbation": (7, 10),
+    "localization(noisy_gd)": (6, 12),
+    "localization(exponential)": (6, 13),
+    "localization(output_perturbation)": (1, 12),
+    "huberized(objective_perturbation)": (7, 13),
+    "high_probability(noisy_gd)": (1, 11),
+    "high_probability(exponential)": (3, 10),
+    "projected(objective_perturbation)": (5, 12),
+    "standard_projection(objective_perturbation)": (4, 13),
+    "kernel_release": (0, 8),
+    "kernel_interactive": (1, 9),
+    "kernel_semi_interactive": (4, 10),
+    "kernel_non_interactive": (2, 12),
+    "random_features(objective_perturbation)": (3, 12),
+    "random_features(output_perturbation)": (5, 7),
     "local_sgd": (0, 2),
     "local_mirror_descent": (1, 4),
     "channel": (2, 1),
-    "non_private": (5, 0),
+    "non_private": (5, 11),
     "exponential/closed_form": (0, 3),
     "exponential/grid_walk": (1, 2),
     "exponential/proximal": (4, 5),
@@ -66,26 +69,38 @@ _TABLE = {
 # A mechanism in another where what is inside is not said: it looks as it does around the first.
 _PAIRS = [(name.partition("("), places) for name, places in reversed(_TABLE.items())]
 _OUTER = {outer: places for (outer, inside, _), places in _PAIRS if inside}
-SHIPPED = {name: make_look(*places) for name, places in (_OUTER | _TABLE).items()}
-_FREE = [look for look in range(LOOKS) if look not in SHIPPED.values()]
+SHIPPED = {name: make_look(*places) for name, places in (_TABLE | _OUTER).items()}
+_OWN = 1 + max(index_mark(look) for look in SHIPPED.values())  # marks of shipped mechanisms
 
 
 def choose_looks(names: Iterable[str]) -> dict[str, int]:
-    """The look of each name; no two names of one figure have the same.
+    """The look of each name; no two names of one figure have the same mark, as far as marks reach.
 
-    The look of a shipped mechanism never depends on the others. Neither does that of another name,
-    except where two of them would look alike: then the later one in the alphabet takes the next.
+    Where two of them would have one mark, the later keeps its hue and takes another mark: shipped
+    mechanisms come in the order of their table, then other names in that of the alphabet. A name
+    from outside never changes the look of a shipped mechanism, nor a shipped one that of it.
 
     >>> choose_looks(["noisy_gd"])["noisy_gd"] == choose_looks(["mine", "noisy_gd"])["noisy_gd"]
     True
     """
-    names = list(names)
-    found = {name: SHIPPED[name] for name in names if name in SHIPPED}
-    free = list(_FREE)
-    for name in sorted(set(names) - set(found)):
-        if not free:  # more names than looks: marks come again
-            free = list(_FREE)
-        wanted = _FREE[int(hash_sha256(name), 16) % len(_FREE)]
-        place = next((i for i, look in enumerate(free) if look >= wanted), 0)
-        found[name] = free.pop(place)
+    names = set(names)
+    found: dict[str, int] = {}
+    for name in [*(name for name in SHIPPED if name in names), *sorted(names - set(SHIPPED))]:
+        tried = _list_looks(name)
+        marks = {index_mark(look) for look in found.values()}
+        free = [look for look in tried if index_mark(look) not in marks]
+        free = free or [look for look in tried if look not in found.values()] or tried
+        found[name] = free[0]
     return found
+
+
+def _list_looks(name: str) -> list[int]:
+    """All looks, the one of this name first, then those of its hue, nearest marks first."""
+    other = int(hash_sha256(name), 16)
+    hue, first = other % len(HUES), _OWN + other // len(HUES) % (len(MARKS) - _OWN)
+    if name in SHIPPED:
+        hue, first = SHIPPED[name] % len(HUES), index_mark(SHIPPED[name])
+    low, high = (0, _OWN) if name in SHIPPED else (_OWN, len(MARKS))
+    near = [*range(first, high), *range(low, first)]
+    marks = [*near, *(mark for mark in range(len(MARKS)) if mark not in near)]
+    return [make_look((hue + i) % len(HUES), mark) for i in range(len(HUES)) for mark in marks]

@@ -7,7 +7,8 @@ from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.results.charts import figure_drawing
-from dperm_cli.results.charts.chart_model import GREY, HUES, INK, MARKS, index_mark
+from dperm_cli.results.charts.chart_model import GREY, HUES, INK, index_mark
+from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.charts.themes import THEMES, Theme
 from dperm_cli.results.tables.rankings import Ranking, list_alike
@@ -71,7 +72,7 @@ def _draw(
     looks = choose_looks(names)
     for i, (name, mean) in enumerate(zip(names, means, strict=True)):
         look, y = looks[name], -i
-        place.plot([mean], [y], MARKS[index_mark(look)], color=HUES[look % len(HUES)],
+        place.plot([mean], [y], marker=MARKS[index_mark(look)].drawn, color=HUES[look % len(HUES)],
                    markersize=1.6 * theme.mark, zorder=3)  # fmt: skip
     for first, last in alike:
         # a step beside each mark of the group, so that bars of two groups do not lie on each other

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 _SAFETY = 1.04  # words in a PDF are up to so much wider than measured
 _LARGE = 200.0  # points
+_SIGNS = ("=", "±", "<", ">", "<=", ">=", "≤", "≥", "..")  # stay with what stands around them
+_NUMBER = re.compile(r"[-+−]?\d[\d.,]*(e[-+]?\d+)?(?<![.,])")
+_UNIT = re.compile(r"%|(?!(?:and|at|by|for|in|is|of|on|or|over|per|to|with)\b)[A-Za-zµ]")
 _JOINTS = re.compile(r"(?<=[_/,.(\-])")
 
 
@@ -36,10 +39,16 @@ def _load_font(bold: bool) -> Any:
 def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
     """The lines of a text that has so many points of room.
 
-    Words that are too long are broken at their joints (``_``, ``/``, ``(``), or anywhere.
+    ``a = b`` and a number with its unit stay together where they have room. Words that are too
+    long are broken at their joints (``_``, ``/``, ``(``), or anywhere.
     """
+    pieces = [
+        part
+        for piece in join_numbers(text.split())
+        for part in ([piece] if measure(piece, size, bold) <= room else piece.split())
+    ]
     lines, line = [], ""
-    for word in text.split():
+    for word in pieces:
         tried = f"{line} {word}".strip()
         if measure(tried, size, bold) <= room:
             line = tried
@@ -48,6 +57,23 @@ def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
         *full, line = _break_word(word, room, size, bold)
         lines += full
     return [*lines, line] if line else lines
+
+
+def join_numbers(words: Iterable[str]) -> list[str]:
+    """Words, of which those that make one quantity are one.
+
+    >>> join_numbers("n = 456, slope 0.5 ± 0.1 over 20 trials".split())
+    ['n = 456,', 'slope', '0.5 ± 0.1', 'over', '20 trials']
+    """
+    found: list[str] = []
+    for word in words:
+        last = found[-1].rpartition(" ")[2] if found else ""
+        is_unit = _NUMBER.fullmatch(last) and _UNIT.match(word)
+        if found and (word in _SIGNS or last in _SIGNS or is_unit):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
 
 
 def split_joints(text: str) -> list[str]:

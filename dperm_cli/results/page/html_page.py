@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.digests import hash_sha256
+from dperm_cli.results.charts.chart_model import HUES
 from dperm_cli.results.page.page_data import encode_payload
 
 PAGE = "report.html"
@@ -26,7 +27,7 @@ _FOLDER = Path(__file__).parent / "html"
 
 def page(made: dict[str, Any]) -> bytes:
     """The bytes of the page; equal payloads give equal bytes."""
-    style, script = read_asset("page.css"), _script()
+    style, script = _write_style(), _script()
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -44,6 +45,13 @@ def page(made: dict[str, Any]) -> bytes:
         name, _, text = piece.partition("}}")
         pieces += [parts[name], text]
     return "".join(pieces).encode()
+
+
+@cache
+def _write_style() -> str:
+    """The style sheet, with the colours of figures on light ground as ``chart_model`` has them."""
+    hues = "; ".join(f"--h{i}: {hue}" for i, hue in enumerate(HUES))
+    return f":root, .paper {{ {hues}; }}\n{read_asset('page.css')}"
 
 
 @cache

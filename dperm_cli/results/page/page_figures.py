@@ -11,6 +11,7 @@ from typing import Any
 
 from dperm_cli.results.charts import chart_model, experiment_figure
 from dperm_cli.results.charts.curve_points import ROUNDING, Point
+from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.page.page_views import fit_to_dict
 from dperm_cli.results.records.row_facts import Row
@@ -33,8 +34,9 @@ def describe_charts() -> Found:
         "depth": chart_model.DEPTH,
         "rounding": ROUNDING,
         "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
-        "hues": chart_model.HUES,
+        "marks": [mark.path for mark in MARKS],
         "dashes": chart_model.DASHES,
+        "fills": chart_model.FILLS,
         "axes": chart_model.AXIS_WORDS,
         "risk": [experiment_figure.label_column(name) for name in next(iter(SUMS.items()))],
         "saturated": chart_model.SATURATED_WORDS,

@@ -33,7 +33,7 @@ _NO_AXES = ("seed",)
 # Keys that belong to a mechanism rather than to its problem.
 _OWN = ("mechanism.", "sampler.")
 # Columns that repeat a configuration key: where both agree, only the column is kept.
-_ALIASES = ("n", "p", "constraint_radius", "population", "steps", "row_bound")
+_ALIASES = ("n", "p", "constraint_radius")
 
 Keys = dict[str, Any]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.errors import nearest
+from dperm_cli.core.near_names import nearest
 
 SCHEMA_VERSION = 2  # the form of a record; docs/records.md says what each form is
 STATUSES = ("ok", "unsupported", "failed", "planned")

@@ -234,6 +234,7 @@ _TELLING = (
     "n", "p", "ridge", "lasso", "constraint_radius", "calibration", "guarantee", "privacy",
     "delta", "information",
 )  # fmt: skip
+_IN_TITLE = ("n", "p", "ridge", "lasso", "guarantee", "delta")  # where all rows below have one
 _MATTERING = (
     "excess_risk", BAND, "test_metric", "floor", "bound_upper", "bound_lower", "bound_factor",
     "train_metric", "epsilon_accounted", "excess_risk_per_record", "noise_scale", "steps",
@@ -271,13 +272,19 @@ def choose_columns(rows: Sequence[Row], request: TableRequest) -> list[Column]:
         names = dict.fromkeys(_NAMES.get(name, name) for name in request.columns)
         return [_describe(name, ran) for name in names]
     variants = dict.fromkeys(key for found in find_variants(ran) for key in found)
-    telling = [name for name in _TELLING if len(distinct(ran, name)) > 1]
+    telling = [name for name in _TELLING if _tells_apart(name, ran)]
     needed = dict.fromkeys(["mechanism", *variants, *telling, "epsilon"])
     needed.pop("constraint_radius", None)  # it stands in the title of a group
     if len(distinct(ran, "epsilon")) == 1 and distinct(ran, "epsilon") == [None]:
         needed.pop("epsilon")
     found = [replace(_describe(name, ran), needed=True) for name in needed]
     return [*found, *(_describe(n, ran) for n in _MATTERING if _is_worth_a_column(n, ran))]
+
+
+def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column varies; what a title says has to vary below one title."""
+    groups = group_by(rows, summary_table.section_of).values() if name in _IN_TITLE else [rows]
+    return any(len(distinct(group, name)) > 1 for group in groups)
 
 
 def _is_worth_a_column(name: str, rows: Sequence[Row]) -> bool:

@@ -41,6 +41,7 @@ CHOICE = (
     "ledger.json tells what all of them cost together."
 )
 FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
+ABOVE_FLOOR = "every median is better than the data-free floor, where that is above 0."
 FACTOR = (
     "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
     "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
@@ -278,7 +279,8 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
         notes.append(CHOICE)
     if any(row["floor_excess_risk"] is not None for row in rows):
         # always a line: a risk, which has noise in it, decides on no line of the table
-        notes.append(FLOOR.format(cells="; ".join(_list_useless(rows)) or "none"))
+        useless = "; ".join(_list_useless(rows))
+        notes.append(FLOOR.format(cells=useless) if useless else ABOVE_FLOOR)
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
     grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]

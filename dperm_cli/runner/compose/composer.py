@@ -23,7 +23,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
-from dperm_cli.core.errors import InputError, nearest
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.near_names import nearest
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
 

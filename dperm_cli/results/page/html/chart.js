@@ -1,13 +1,16 @@
 // A panel of dperm_cli/results/charts/chart_model.py as SVG: {title, x: {label}, y: {label, scale}, shows_all_lines, curves, lines} with
 // curves {label, hue, mark, pattern, points, fit} and lines {kind, xs, ys, hue}; `show` says whether band, floor and bounds are drawn.
-// The marks stand in the order of that module's MARKS.
-const MARKS = [
-  "M-4.2 0a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0 -8.4 0Z", "M-3.9 -3.9H3.9V3.9H-3.9Z", "M0 -5L4.8 3.7H-4.8Z",
-  "M0 -5.2L5.2 0L0 5.2L-5.2 0Z", "M0 5L4.8 -3.7H-4.8Z", "M-1.7 -4.8H1.7V-1.7H4.8V1.7H1.7V4.8H-1.7V1.7H-4.8V-1.7H-1.7Z",
-  "M-4.6 -2.6L-2.6 -4.6L0 -2L2.6 -4.6L4.6 -2.6L2 0L4.6 2.6L2.6 4.6L0 2L-2.6 4.6L-4.6 2.6L-2 0Z", "M-5 0L3.7 4.8V-4.8Z",
-];
+// Marks, dashes and fills are that module's.
+const MARKS = study.chart.marks;
 const hueOf = (look) => `var(--h${look % 8})`;
 const dashesOf = (pattern) => (study.chart.dashes[(pattern || 0) % study.chart.dashes.length] || []).map((dash) => 2 * dash).join(" ") || null;
+const fillOf = (pattern) => study.chart.fills[((pattern || 0) + Math.floor((pattern || 0) / study.chart.dashes.length)) % study.chart.fills.length];
+// The shapes of a mark: its outline and, where only a part of it has the colour, that part.
+function markShapes(one, d, hollow, more) {
+  const fill = hollow ? "full" : fillOf(one.pattern), part = fill !== "full";
+  const shapes = [s("path", { class: "dot" + (hollow || part ? " hollow" : ""), d, hue: one.hue, ...more })];
+  return part ? [...shapes, s("path", { class: "part " + fill, d, hue: one.hue, transform: more.transform, "aria-hidden": "true" })] : shapes;
+}
 const positive = (value) => typeof value === "number" && value > 0 && Number.isFinite(value);
 const isLinear = (panel) => panel.y.scale === "linear";
 const shows = (panel, y) => (isLinear(panel) ? Number.isFinite(y) : positive(y));
@@ -126,14 +129,14 @@ function makeChart(panel, width) {
     const kept = one.points.filter((p) => isShown(panel, p) && positive(p.x)).map((p) => ({ p, cx: at.x(p.x, i), cy: at.y(heightOf(panel, p)) }));
     plot.append(s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: path(kept.map(({ cx, cy }) => [cx, cy])), hue: one.hue }));
     kept.forEach(({ p, cx, cy }, j) => {
-      const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[p.gap > 0 && p.gap >= p.value ? 4 : one.mark], tabindex: "-1", role: "button",
-        transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, hue: one.hue, "aria-label": describe(panel, one, p) });
-      dots.push({ dot, one, p, cx, cy, i, j });
+      const shapes = markShapes(one, MARKS[p.gap > 0 && p.gap >= p.value ? 4 : one.mark], p.saturated,
+        { tabindex: "-1", role: "button", transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, "aria-label": describe(panel, one, p) });
+      dots.push({ dot: shapes[0], shapes, one, p, cx, cy, i, j });
     });
   });
   const box = { x: at.pad.left, y: at.pad.top, width: at.inner.w, height: at.inner.h };
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${panel.y.label} against ${panel.x.label}; arrow keys move between points` },
-    s("defs", {}, s("clipPath", { id: "plot" }, s("rect", box))), drawAxes(panel, at, width, height), plot, s("g", {}, dots.map((d) => d.dot)));
+    s("defs", {}, s("clipPath", { id: "plot" }, s("rect", box))), drawAxes(panel, at, width, height), plot, s("g", {}, dots.flatMap((d) => d.shapes)));
   return { svg, dots, height };
 }
 
@@ -180,7 +183,7 @@ function neighbour(dots, d, key) {
 function swatch(kind, one = {}) {
   if (kind === "curve") {
     return [s("path", { class: "curve", "stroke-dasharray": dashesOf(one.pattern), d: "M1 7H33", hue: one.hue }),
-      s("path", { class: "dot", d: MARKS[one.mark], transform: "translate(17 7)", hue: one.hue })];
+      ...markShapes(one, MARKS[one.mark], false, { transform: "translate(17 7)" })];
   }
   if (kind === "band") return [s("rect", { class: "band", x: 1, y: 2, width: 32, height: 10, hue: "var(--ink)" })];
   if (kind === "hollow") return [s("path", { class: "dot hollow", d: MARKS[0], transform: "translate(17 7)", hue: "var(--ink)" })];

@@ -252,9 +252,10 @@ function curvesSection() {
     },
   });
   const button = (id, text, onclick) => h("button", { type: "button", id, onclick }, text);
+  const paper = study.caption.length ? h("details", { class: "caption", id: "figure-caption" }, h("summary", {}, "Caption of the study's figure"), study.caption.map((text) => h("p", {}, text))) : null;
   const element = h("section", { id: "curves" }, h("h2", {}, "Curves"),
     about, controls,
-    h("div", { class: "card figure-card" }, figure, legend, key, caption, pinned,
+    h("div", { class: "card figure-card" }, figure, legend, key, caption, paper, pinned,
       h("div", { class: "below" }, toggles.map(([, label]) => label), h("div", { class: "push buttons" },
         button("save-svg", "Download SVG", () => saveSvg(fileName("svg", "figure", current.axis), pictureOf())),
         button("save-png", "Download PNG", () => savePng(fileName("png", "figure", current.axis), pictureOf())),

@@ -1,6 +1,6 @@
 // The figure as a file of its own: title, settings, chart, legend and caption, on white and in the colours of paper whatever the page's are.
-const PAINT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity"];
-const IDLE = { "stroke-width": "1px", "stroke-dasharray": "none", "stroke-linejoin": "miter", "stroke-linecap": "butt", opacity: "1" };
+const PAINT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity", "clip-path"];
+const IDLE = { "stroke-width": "1px", "stroke-dasharray": "none", "stroke-linejoin": "miter", "stroke-linecap": "butt", opacity: "1", "clip-path": "none" };
 const LETTERS = ["fill", "font-family", "font-size", "font-weight"];
 const SIDE = 14;  // the margin beside texts
 
@@ -10,7 +10,6 @@ function makePicture(panel, { width, title, settings, legend, caption }) {
   if (!chart) return null;
   const svg = s("svg", { width }, s("title", {}, title), s("desc", {}, [`dperm study ${study.title}.`, caption].filter(Boolean).join(" ")));
   const paper = h("div", { class: "paper figure", "aria-hidden": "true" }, svg);
-  study.chart.hues.forEach((hue, i) => paper.style.setProperty(`--h${i}`, hue));
   document.body.append(paper);
   try {
     let y = writeLines(svg, title, "head", SIDE, 24, width - 2 * SIDE, 19);
