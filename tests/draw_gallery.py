@@ -132,7 +132,8 @@ def write_page(out: Path) -> str:
     """A page of all figures, each as wide as in print."""
     parts = ["<!doctype html><meta charset=utf-8><title>Gallery</title>",
              "<style>body{font:15px serif;margin:2em} figure{margin:0 0 3em}"
-             " figcaption{max-width:45em;margin-top:.5em;white-space:pre-line}</style>"]  # fmt: skip
+             " figcaption{max-width:45em;margin-top:.5em;white-space:pre-line}",
+             "</style>"]  # fmt: skip
     for path in sorted(out.glob("*.png")):
         theme = read_view({"theme": path.stem.rpartition("_")[2]}).theme
         caption = path.with_suffix(".md")

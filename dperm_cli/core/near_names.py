@@ -1,4 +1,4 @@
-"""Which known name somebody meant: by common other words for it, by its beginning, by its letters."""
+"""Which known name was meant: by common other words for it, its beginning, or its letters."""
 
 from __future__ import annotations
 

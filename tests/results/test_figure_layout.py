@@ -147,6 +147,7 @@ def test_words_are_broken_to_their_room(name):
     ("text", "pieces"),
     [("diabetes, n = 456, ridge = 0.1", ("n = 456,", "ridge = 0.1")),
      ("noisy_gd: slope 0.52 ± 0.04", ("0.52 ± 0.04",)),
+     ("number of records n", ("records n",)),
      ("5 to 95 % over 20 trials", ("95 %", "20 trials")),
      ("bounds of the set >= 1 at epsilon < 3", ("set >= 1", "epsilon < 3"))],
 )  # fmt: skip

@@ -13,10 +13,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dperm_cli.results.charts.curve_points import PointSelection, extend_row, points
-from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.charts import chart_model
+from dperm_cli.results.charts.curve_points import PointSelection, extend_row, points
 from dperm_cli.results.charts.marks import MARKS
+from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.page import html_page, page_data, page_views
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import write_report
@@ -232,6 +232,7 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
 
 def test_a_number_that_was_swept_in_a_mechanism_is_an_axis():
     """As in figures: also where the table has a column of the number that is meant."""
+
     def make(epsilon, steps):
         settings = {"mechanism": {"name": "noisy_gd", "steps": steps}}
         return trial_rows(f"{epsilon}-{steps}", epsilon=epsilon, steps=steps, overrides=settings)

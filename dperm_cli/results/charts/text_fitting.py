@@ -13,6 +13,7 @@ _LARGE = 200.0  # points
 _SIGNS = ("=", "±", "<", ">", "<=", ">=", "≤", "≥", "..")  # stay with what stands around them
 _NUMBER = re.compile(r"[-+−]?\d[\d.,]*(e[-+]?\d+)?(?<![.,])")
 _UNIT = re.compile(r"%|(?!(?:and|at|by|for|in|is|of|on|or|over|per|to|with)\b)[A-Za-zµ]")
+_LETTER = re.compile(r"[b-zA-Z][,;:)]?")  # a quantity, such as the n of "number of records n"
 _JOINTS = re.compile(r"(?<=[_/,.(\-])")
 
 
@@ -62,14 +63,15 @@ def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
 def join_numbers(words: Iterable[str]) -> list[str]:
     """Words, of which those that make one quantity are one.
 
-    >>> join_numbers("n = 456, slope 0.5 ± 0.1 over 20 trials".split())
-    ['n = 456,', 'slope', '0.5 ± 0.1', 'over', '20 trials']
+    >>> join_numbers("n = 456, slope 0.5 ± 0.1 over 20 trials, against n".split())
+    ['n = 456,', 'slope', '0.5 ± 0.1', 'over', '20 trials,', 'against n']
     """
     found: list[str] = []
     for word in words:
         last = found[-1].rpartition(" ")[2] if found else ""
         is_unit = _NUMBER.fullmatch(last) and _UNIT.match(word)
-        if found and (word in _SIGNS or last in _SIGNS or is_unit):
+        is_name = last.isalpha() and _LETTER.fullmatch(word)
+        if found and (word in _SIGNS or last in _SIGNS or is_unit or is_name):
             found[-1] += f" {word}"
         else:
             found.append(word)
