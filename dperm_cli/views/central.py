@@ -106,6 +106,17 @@ class CentralView:
         """
         return self.loss.majorant(theta, self._problem.data)
 
+    def moment_sum(self) -> np.ndarray:
+        """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
+
+        For the squared loss -l'(0; y) is y.
+        """
+        x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
+        cross = (x.T @ t)[:, None]
+        gram = x.T @ x
+        gram = gram.toarray() if sparse.issparse(gram) else gram
+        return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
+
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
         return self._problem.objective(theta)
@@ -292,5 +303,6 @@ class GridView(CentralView):
         return (out.astype(float) * self._grid.step).reshape(theta.shape)
 
     x = y = property(_refuse)
-    batch_gradient = parts = curvature_sum = potential = objective = minimiser = _refuse
+    batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
+    minimiser = _refuse
     find_perturbed_minimisers = replace_set = map_rows = _refuse

@@ -1,0 +1,223 @@
+"""Noise on the second moments of rows and targets, of which the squared loss is a function."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, Help
+from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symmetric
+from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
+from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import GaussianMoments, WishartDifference
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.sets import make_ball
+from dperm_cli.views.central import CentralView
+
+NOISES = ("auto", "gaussian", "wishart")
+TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wishart noise
+WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over c q
+TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
+MOST_PARAMETERS = 1000
+_CALM = 1e3  # moments over their noise, in the adversary's records: theta is linear in the noise
+LEAST_SQUARE, MOST_SQUARE = 1e-200, 1e200  # of bounds, so that sums can be computed
+
+Moments = GaussianMoments | WishartDifference
+
+
+@dataclass(frozen=True)
+class SufficientStatistics(Mechanism):
+    """theta = argmin over C of theta^T M theta / 2 - b^T theta, M and b noisy moments.
+
+    Algorithm: X^T X and X^T y are released once [DTTZ14, Alg. 1]; eigenvalues below the edge of the
+    noise's spectrum are raised to it, and the rest (ridge, lasso, any set) is post-processing. With
+    rows over their bound and targets over theirs the noise is Gaussian, of joint sensitivity D =
+    2.12132 (replace_one) or sqrt 2 (add_remove), or the difference of two Wishart matrices of
+    order p + 1. Guarantee: (epsilon, delta), exactly mu-GDP, or pure epsilon; trust: central.
+    ``noise_scale`` is D / mu, or the nuclear sensitivity over epsilon, in the unit of row_bound^2.
+    Shapes: theta [trials, p]. Cost: n p^2 once, p^3 a trial. Unsupported: losses that are not
+    quadratic, p > 1000, Gaussian noise at delta = 0.
+
+    ``noise=auto`` compares the variances of the noise in the normal equations, from public facts.
+
+    >>> from dperm_cli.problem.problem import Regulariser, make_spec
+    >>> from dperm_cli.losses.squared import Squared
+    >>> from dperm_cli.problem.data import Bounds
+    >>> from dperm_cli.sets import make_ball
+    >>> ball, bounds = make_ball(1.0, 20), Bounds(row=1.0, target=1.0, radius=1.0, columns=20)
+    >>> spec = make_spec(1000, Squared(), ball, Regulariser(), "regression", bounds)
+    >>> round(SufficientStatistics().plan(spec, Budget(1.0, 1e-6)).noise_scale, 4)
+    8.9619
+    """
+
+    noise: Annotated[
+        str, Choices(*NOISES), Help("auto = the smaller; wishart is pure, gaussian needs delta > 0")
+    ] = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""
+        _check_loss(spec)
+        if self.noise == "gaussian" and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=wishart")
+
+    def scale(self, spec: ProblemSpec, budget: Budget) -> float:
+        """D / mu, or the nuclear sensitivity over epsilon."""
+        return _find_scale(self._choose(spec, budget), budget)
+
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Moments]:
+        """One release of all moments."""
+        return (_make_event(self._choose(spec, budget), scale),)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[Moments], budget: Budget
+    ) -> dict[str, Any]:
+        """The kind of noise, and what eigenvalues are raised to, in the unit of X^T X."""
+        return {
+            "noise": self._choose(spec, budget),
+            "edge": find_edge(events[0], spec.p) * spec.row_bound**2,
+        }
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One release of the moments, and the minimiser of each trial's quadratic model."""
+        spec, event = view.spec, plan.events[0]
+        gram, cross = _release_moments(view, event, gate)
+        values, basis = np.linalg.eigh(gram)
+        curved = (spec.form.smoothness * spec.row_bound**2) * np.maximum(
+            values, find_edge(event, spec.p)
+        )
+        slope = spec.row_bound * bound_targets(spec) * cross
+        return Release(minimise_models(curved, basis, slope, spec))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """Least squares on a line, where theta moves by nearly as much as the moments allow.
+
+        Under replace_one a label turns, under a ridge far above the other moments: theta is X^T y
+        and its noise, and moves by 2 of D = 2.12132. Under add_remove all records have the label
+        -1 but for one, that is 1 or gone: theta is near -1, where the noise of X^T X adds to that
+        of X^T y, and so do the moves of both.
+        """
+        law = "wishart" if self.noise == "auto" and budget.delta == 0.0 else self.noise
+        law = "gaussian" if law == "auto" else law
+        mechanism = replace(self, noise=law)
+        n = 1
+        if budget.relation == "add_remove":
+            n = max(2, math.ceil(_CALM * _find_scale(law, budget)))
+        x, y = np.ones((n, 1)), -np.ones(n)
+        y[0] = 1.0
+        x_other, y_other = x.copy(), y.copy()
+        ridge = 0.0
+        if budget.relation == "add_remove":
+            x_other[0] = 0.0
+        else:
+            y_other[0], ridge = -1.0, _CALM * _find_scale(law, budget)
+        pair = [_make_line(rows, labels, ridge) for rows, labels in ((x, y), (x_other, y_other))]
+        if law == "gaussian":
+            return Adversary(*pair, mechanism, kind="gaussian", floor=0.8)
+        return Adversary(*pair, mechanism, kind="threshold", floor=0.5)
+
+    def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
+        """The noise asked for, or the one that adds less to the normal equations at an optimum.
+
+        Per coordinate, targets scaled to the bound of rows: sigma^2 (r^2 / 2 + 1), and
+        2 c^2 (p + 2) (r^2 + 1 / s^2) with c half the scale.
+        """
+        if self.noise != "auto":
+            return self.noise
+        if budget.delta == 0.0:
+            return "wishart"
+        target = bound_targets(spec)
+        reach = spec.constraint.radius * spec.row_bound
+        square = min(reach / target if target > 0.0 else math.inf, TYPICAL_RADIUS) ** 2
+        gaussian = _find_scale("gaussian", budget) ** 2 * (square / 2.0 + 1.0)
+        half = _find_scale("wishart", budget) / 2.0
+        wishart = 2.0 * half**2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
+        return "wishart" if wishart < gaussian else "gaussian"
+
+
+def bound_targets(spec: ProblemSpec) -> float:
+    """The bound on |l'(0; y)|, which is that of |y| for the squared loss."""
+    return float(spec.form.slope_bound(0.0, spec.target_bound))
+
+
+def find_edge(event: Moments, p: int) -> float:
+    """How far the noise moves eigenvalues of X^T X, about: the edge of its spectrum."""
+    if event.law == "wishart":
+        return WISHART_EDGE * event.scale / 2.0 * (p + 1.0)
+    return event.scale * math.sqrt(2.0 * p)
+
+
+def _find_scale(law: str, budget: Budget) -> float:
+    """The least scale of one release, rows and targets over their bounds."""
+    if law == "gaussian":
+        moved = joint_sensitivity(budget.relation)
+        return calibrate.gaussian_scale(budget.epsilon, budget.delta, moved)
+    moved = _make_event(law, 1.0).sensitivity(budget.relation)
+    return calibrate.pure_scale(budget.epsilon, moved)
+
+
+def _make_event(law: str, scale: float) -> Moments:
+    if law == "wishart":
+        return WishartDifference(scale, 1.0 + TARGET_SHARE)
+    return GaussianMoments(
+        scale, joint_sensitivity("add_remove"), gap=joint_sensitivity("replace_one")
+    )
+
+
+def _release_moments(
+    view: CentralView, event: Moments, gate: Gate
+) -> tuple[np.ndarray, np.ndarray]:
+    """X^T X [trials, p, p] and X^T y [trials, p] with noise, rows and targets over their bounds."""
+    spec, target = view.spec, bound_targets(view.spec)
+    weight = math.sqrt(TARGET_SHARE) if event.law == "wishart" else 1.0
+    unit = np.full(spec.p + 1, 1.0 / spec.row_bound)
+    unit[-1] = weight / target if target > 0.0 else 0.0
+    whole = view.moment_sum() * unit * unit[:, None]
+    if event.law == "wishart":
+        sums = pack_symmetric(whole)
+        noisy = gate.stream(event, len(sums)).add(np.tile(sums, (gate.trials, 1)), 0)
+        found = unpack_symmetric(noisy, spec.p + 1)
+        return found[:, :-1, :-1], found[:, :-1, -1] / weight
+    sums = np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
+    noisy = gate.stream(event, len(sums)).add(np.tile(sums, (gate.trials, 1)), 0)
+    size = triangle_size(spec.p)
+    return unpack_symmetric(noisy[:, :size], spec.p), noisy[:, size:]
+
+
+def _check_loss(spec: ProblemSpec) -> None:
+    form = spec.form
+    if form is None or not form.quadratic or not form.smoothness > 0.0:
+        raise Unsupported(
+            f"sufficient_statistics needs a quadratic loss, and loss={spec.loss} is none: "
+            "use loss=squared or mechanism=noisy_gd"
+        )
+    if spec.p > MOST_PARAMETERS:
+        raise Unsupported(
+            f"{spec.p} parameters: a matrix of {spec.p**2:.2g} entries; at most {MOST_PARAMETERS}, "
+            "use noisy_gd"
+        )
+    bounds = [spec.row_bound**2, spec.row_bound * bound_targets(spec)]
+    if not all(bound == 0.0 or LEAST_SQUARE <= bound <= MOST_SQUARE for bound in bounds):
+        raise Unsupported(
+            f"moments of up to {max(bounds):.3g} are beyond what can be computed with: check "
+            "row_bound and the bounds of the targets"
+        )
+
+
+def _make_line(x: np.ndarray, y: np.ndarray, ridge: float) -> Problem:
+    name = "adversarial pair"
+    data = Data.of_records(name, "regression", x, y, 1.0, 1.0, fingerprint=name)
+    loss = registry.load("loss", "squared")()
+    return Problem(data, loss, make_ball(FAR_RADIUS, 1), ridge)
