@@ -109,9 +109,12 @@ class CentralView:
     def moment_sum(self) -> np.ndarray:
         """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
 
-        For the squared loss -l'(0; y) is y.
+        For the squared loss -l'(0; y) is y. A row of zeros, whose loss depends on no theta, counts
+        for nothing whatever its label is: it stands for a record that is not there.
         """
         x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
+        filled = np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
+        t = np.where(filled, t, 0.0)
         cross = (x.T @ t)[:, None]
         gram = x.T @ x
         gram = gram.toarray() if sparse.issparse(gram) else gram

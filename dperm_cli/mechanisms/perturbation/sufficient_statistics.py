@@ -102,31 +102,32 @@ class SufficientStatistics(Mechanism):
         return Release(minimise_models(curved, basis, slope, spec))
 
     def adversary(self, budget: Budget) -> Adversary:
-        """Least squares on a line, where theta moves by nearly as much as the moments allow.
+        """Least squares whose minimiser moves, in units of its noise, as far as all moments do.
 
-        Under replace_one a label turns, under a ridge far above the other moments: theta is X^T y
-        and its noise, and moves by 2 of D = 2.12132. Under add_remove all records have the label
-        -1 but for one, that is 1 or gone: theta is near -1, where the noise of X^T X adds to that
-        of X^T y, and so do the moves of both.
+        Public records hold X^T X = a I and theta = (0, -1), or -1 on a line. The first coordinate
+        then moves by that of (b - A theta) / a, to which the move and the noise of A add.
+        Under replace_one two rows at 60 degrees with opposite targets are the worst pair of both
+        noises; under add_remove the record (1, 1).
         """
-        law = "wishart" if self.noise == "auto" and budget.delta == 0.0 else self.noise
-        law = "gaussian" if law == "auto" else law
-        mechanism = replace(self, noise=law)
-        n = 1
+        law = self.noise
+        if law == "auto":
+            law = "gaussian" if budget.delta > 0.0 else "wishart"
+        n = math.ceil(_CALM * _find_scale(law, budget))
         if budget.relation == "add_remove":
-            n = max(2, math.ceil(_CALM * _find_scale(law, budget)))
-        x, y = np.ones((n, 1)), -np.ones(n)
-        y[0] = 1.0
-        x_other, y_other = x.copy(), y.copy()
-        ridge = 0.0
-        if budget.relation == "add_remove":
-            x_other[0] = 0.0
+            pair = [_make_problem(n, [[1.0]], [-1.0], [one], 1.0) for one in (1.0, 0.0)]
         else:
-            y_other[0], ridge = -1.0, _CALM * _find_scale(law, budget)
-        pair = [_make_line(rows, labels, ridge) for rows, labels in ((x, y), (x_other, y_other))]
+            x, other = [math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.5]
+            rows, targets = [[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]
+            pair = [
+                _make_problem(n, rows, targets, row, y) for row, y in ((x, 1.0), (other, -1.0))
+            ]
+        mechanism = replace(self, noise=law)
         if law == "gaussian":
             return Adversary(*pair, mechanism, kind="gaussian", floor=0.8)
-        return Adversary(*pair, mechanism, kind="threshold", floor=0.5)
+        # the ratio of two such densities comes near its bound far out in their tails alone
+        removed = budget.relation == "add_remove"
+        floor = 0.6 if removed else 0.4
+        return Adversary(*pair, mechanism, kind="threshold", floor=floor, must_catch=removed)
 
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.
@@ -216,8 +217,10 @@ def _check_loss(spec: ProblemSpec) -> None:
         )
 
 
-def _make_line(x: np.ndarray, y: np.ndarray, ridge: float) -> Problem:
+def _make_problem(n: int, rows: Any, targets: Any, row: Any, target: float) -> Problem:
+    """Least squares of one record beside n copies of public ones, in a set that plays no part."""
+    x, y = np.vstack([row, *[rows] * n]), np.append(target, np.tile(targets, n))
     name = "adversarial pair"
     data = Data.of_records(name, "regression", x, y, 1.0, 1.0, fingerprint=name)
     loss = registry.load("loss", "squared")()
-    return Problem(data, loss, make_ball(FAR_RADIUS, 1), ridge)
+    return Problem(data, loss, make_ball(FAR_RADIUS, x.shape[1]))
