@@ -127,7 +127,7 @@ def _gamma_norms(keys, step, out):
         radius = 0.0
         for j in range(dim):
             block = np.uint64(j)
-            first, second = words(key0, key1, step, block)
+            first, _ = words(key0, key1, step, block)
             radius += draw_exponential(key0, key1, step, block, first)
         square = 0.0
         for j in range(0, dim, 2):

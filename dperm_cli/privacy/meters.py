@@ -48,7 +48,7 @@ class _Norm(Meter):
 
 
 def _find_nuclear_norms(packed: np.ndarray) -> np.ndarray:
-    """The sum of the moduli of the eigenvalues of each packed matrix; nan where one is not finite."""
+    """The sum of the eigenvalues' moduli of each packed matrix; nan where it is not finite."""
     matrices = unpack_symmetric(packed, order_of(packed.shape[-1]))
     finite = np.all(np.isfinite(packed), axis=-1)
     values = np.linalg.eigvalsh(np.where(finite[:, None, None], matrices, 0.0))

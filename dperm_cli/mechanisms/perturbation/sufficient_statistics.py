@@ -51,13 +51,10 @@ class SufficientStatistics(Mechanism):
 
     ``noise=auto`` compares the variances of the noise in the normal equations, from public facts.
 
-    >>> from dperm_cli.problem.problem import Regulariser, make_spec
     >>> from dperm_cli.losses.squared import Squared
-    >>> from dperm_cli.problem.data import Bounds
-    >>> from dperm_cli.sets import make_ball
-    >>> ball, bounds = make_ball(1.0, 20), Bounds(row=1.0, target=1.0, radius=1.0, columns=20)
-    >>> spec = make_spec(1000, Squared(), ball, Regulariser(), "regression", bounds)
-    >>> round(SufficientStatistics().plan(spec, Budget(1.0, 1e-6)).noise_scale, 4)
+    >>> data = Data.of_records("toy", "regression", np.eye(3), np.ones(3), 1.0, 1.0, fingerprint="")
+    >>> spec = Problem(data, Squared(), make_ball(1.0, 3)).spec()
+    >>> round(SufficientStatistics("gaussian").plan(spec, Budget(1.0, 1e-6)).noise_scale, 4)
     8.9619
     """
 
@@ -66,6 +63,7 @@ class SufficientStatistics(Mechanism):
     ] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""
@@ -81,9 +79,7 @@ class SufficientStatistics(Mechanism):
         """One release of all moments."""
         return (_make_event(self._choose(spec, budget), scale),)
 
-    def settings(
-        self, spec: ProblemSpec, events: tuple[Moments], budget: Budget
-    ) -> dict[str, Any]:
+    def settings(self, spec: ProblemSpec, events: tuple[Moments], budget: Budget) -> dict[str, Any]:
         """The kind of noise, and what eigenvalues are raised to, in the unit of X^T X."""
         return {
             "noise": self._choose(spec, budget),
@@ -118,9 +114,7 @@ class SufficientStatistics(Mechanism):
         else:
             x, other = [math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.5]
             rows, targets = [[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]
-            pair = [
-                _make_problem(n, rows, targets, row, y) for row, y in ((x, 1.0), (other, -1.0))
-            ]
+            pair = [_make_problem(n, rows, targets, row, y) for row, y in ((x, 1.0), (other, -1.0))]
         mechanism = replace(self, noise=law)
         if law == "gaussian":
             return Adversary(*pair, mechanism, kind="gaussian", floor=0.8)
@@ -222,5 +216,6 @@ def _make_problem(n: int, rows: Any, targets: Any, row: Any, target: float) -> P
     x, y = np.vstack([row, *[rows] * n]), np.append(target, np.tile(targets, n))
     name = "adversarial pair"
     data = Data.of_records(name, "regression", x, y, 1.0, 1.0, fingerprint=name)
-    loss = registry.load("loss", "squared")()
+    losses = (registry.load("loss", each) for each in registry.names("loss"))
+    loss = next(each for each in losses if each.quadratic and data.task in each.default_of)()
     return Problem(data, loss, make_ball(FAR_RADIUS, x.shape[1]))

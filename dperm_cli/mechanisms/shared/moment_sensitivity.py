@@ -14,9 +14,9 @@ def joint_sensitivity(
 ) -> float:
     """The largest L2 norm by which a neighbour moves (svec(X'X), cross X'y, square y'y).
 
-    svec has off-diagonal entries times sqrt(2). The proof is in docs/proofs/sufficient_statistics.md:
-    with <x, x'> = c the squared distance grows in all norms, and the best c is known for each y'^2.
-    In |y'| it is first a convex function of y'^2, then a quartic whose one inner maximum is known.
+    svec has off-diagonal entries times sqrt(2). The proof is on the mechanism's page: with c the
+    inner product of the rows the squared distance grows in all norms, and the best c is known for
+    each y'^2. It is first a convex function of y'^2, then a quartic in |y'| with one inner maximum.
 
     Args:
         relation: ``replace_one`` or ``add_remove``.
@@ -31,7 +31,7 @@ def joint_sensitivity(
     if relation == "add_remove":
         return math.hypot(row * row, cross * row * target, square * target * target)
 
-    def moved(other: float) -> float:
+    def square_distance(other: float) -> float:
         """The squared distance for |y| = target, |y'| = other and the best angle."""
         inner = min(row**2, cross**2 * target * other / 2.0)
         blocks = 2.0 * (row**4 - inner**2) + (cross * row) ** 2 * (target**2 + other**2)
@@ -46,4 +46,4 @@ def joint_sensitivity(
         inside = target**2 - 2.0 * (cross * row / square) ** 2
         if inside > 0.0:
             tried.append((target - math.sqrt(inside)) / 2.0)
-    return math.sqrt(max(moved(other) for other in tried))
+    return math.sqrt(max(square_distance(other) for other in tried))
