@@ -33,7 +33,8 @@ class _Norm(Meter):
     """
 
     def __init__(self, order: float | Literal["nuc"], sensitivity: float) -> None:
-        self._order, self._sensitivity = order, sensitivity
+        self._order: float | Literal["nuc"] = order
+        self._sensitivity = sensitivity
 
     def _distances(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         moved = np.atleast_2d(np.asarray(after, dtype=float) - np.asarray(before, dtype=float))

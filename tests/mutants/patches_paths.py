@@ -296,6 +296,21 @@ if self.noise == 'gamma_norm':
         "Gaussian(scale, spec.lipschitz / 2, self._steps, spec.gradient_gap / 2)", "newton",
     ),
     Patch(
+        "moments move as X'X alone does", "sufficient_statistics._make_event",
+        'gap=joint_sensitivity("replace_one")',
+        'gap=joint_sensitivity("replace_one", cross=0.0)', "sufficient_statistics",
+    ),
+    Patch(
+        "half the nuclear norm of a record", "sufficient_statistics._make_event",
+        "WishartDifference(scale, 1.0 + TARGET_SHARE)",
+        "WishartDifference(scale, 0.5 + TARGET_SHARE / 2.0)", "sufficient_statistics",
+    ),
+    Patch(
+        "rows of zeros count with their labels", "central.CentralView.moment_sum",
+        "np.where(filled, t, 0.0)",
+        "t + 0.0 * filled", "sufficient_statistics",
+    ),
+    Patch(
         "vertices at half the oscillation", "frank_wolfe._event",
         "(spec.lipschitz * across, spec.gradient_gap * across)",
         "(0.5 * spec.lipschitz * across, 0.5 * spec.gradient_gap * across)",

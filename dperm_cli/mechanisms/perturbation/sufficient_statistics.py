@@ -18,7 +18,7 @@ from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
 from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import GaussianMoments, WishartDifference
+from dperm_cli.privacy.events import Event, GaussianMoments, WishartDifference
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
@@ -31,6 +31,7 @@ WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over
 TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
 MOST_PARAMETERS = 1000
 _CALM = 1e3  # moments over their noise, in the adversary's records: theta is linear in the noise
+_MOST_RECORDS = 200_000  # of them
 LEAST_SQUARE, MOST_SQUARE = 1e-200, 1e200  # of bounds, so that sums can be computed
 
 Moments = GaussianMoments | WishartDifference
@@ -88,10 +89,10 @@ class SufficientStatistics(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One release of the moments, and the minimiser of each trial's quadratic model."""
-        spec, event = view.spec, plan.events[0]
+        spec, event, form = view.spec, plan.events[0], view.loss
         gram, cross = _release_moments(view, event, gate)
         values, basis = np.linalg.eigh(gram)
-        curved = (spec.form.smoothness * spec.row_bound**2) * np.maximum(
+        curved = (form.smoothness * spec.row_bound**2) * np.maximum(
             values, find_edge(event, spec.p)
         )
         slope = spec.row_bound * bound_targets(spec) * cross
@@ -108,20 +109,23 @@ class SufficientStatistics(Mechanism):
         law = self.noise
         if law == "auto":
             law = "gaussian" if budget.delta > 0.0 else "wishart"
-        n = math.ceil(_CALM * _find_scale(law, budget))
-        if budget.relation == "add_remove":
-            pair = [_make_problem(n, [[1.0]], [-1.0], [one], 1.0) for one in (1.0, 0.0)]
+        n = math.ceil(min(_CALM * _find_scale(law, budget), _MOST_RECORDS))
+        removed = budget.relation == "add_remove"
+        if removed:
+            first, second = (_make_problem(n, [[1.0]], [-1.0], [one], 1.0) for one in (1.0, 0.0))
         else:
-            x, other = [math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.5]
-            rows, targets = [[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]
-            pair = [_make_problem(n, rows, targets, row, y) for row, y in ((x, 1.0), (other, -1.0))]
+            rows, targets, across = [[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0], math.sqrt(0.75)
+            first, second = (
+                _make_problem(n, rows, targets, [across, side / 2.0], side) for side in (1.0, -1.0)
+            )
         mechanism = replace(self, noise=law)
         if law == "gaussian":
-            return Adversary(*pair, mechanism, kind="gaussian", floor=0.8)
+            return Adversary(first, second, mechanism, kind="gaussian", floor=0.8)
         # the ratio of two such densities comes near its bound far out in their tails alone
-        removed = budget.relation == "add_remove"
         floor = 0.6 if removed else 0.4
-        return Adversary(*pair, mechanism, kind="threshold", floor=floor, must_catch=removed)
+        return Adversary(
+            first, second, mechanism, kind="threshold", floor=floor, must_catch=removed
+        )
 
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.
@@ -144,10 +148,11 @@ class SufficientStatistics(Mechanism):
 
 def bound_targets(spec: ProblemSpec) -> float:
     """The bound on |l'(0; y)|, which is that of |y| for the squared loss."""
-    return float(spec.form.slope_bound(0.0, spec.target_bound))
+    form: Any = spec.form
+    return float(form.slope_bound(0.0, spec.target_bound))
 
 
-def find_edge(event: Moments, p: int) -> float:
+def find_edge(event: Any, p: int) -> float:
     """How far the noise moves eigenvalues of X^T X, about: the edge of its spectrum."""
     if event.law == "wishart":
         return WISHART_EDGE * event.scale / 2.0 * (p + 1.0)
@@ -172,7 +177,7 @@ def _make_event(law: str, scale: float) -> Moments:
 
 
 def _release_moments(
-    view: CentralView, event: Moments, gate: Gate
+    view: CentralView, event: Event, gate: Gate
 ) -> tuple[np.ndarray, np.ndarray]:
     """X^T X [trials, p, p] and X^T y [trials, p] with noise, rows and targets over their bounds."""
     spec, target = view.spec, bound_targets(view.spec)

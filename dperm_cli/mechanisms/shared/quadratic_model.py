@@ -51,6 +51,6 @@ def _as_records(values: np.ndarray, basis: np.ndarray, b: np.ndarray, spec: Prob
     y = np.zeros(len(b))
     bound = float(np.sqrt(np.max(np.sum(x * x, axis=1))))
     data = Data.of_records("model", spec.task, x, y, bound, 0.0, fingerprint="model")
-    share = spec.penalty.times(1.0 / len(y))  # the regulariser counts for each record
+    share = spec.n / len(y)  # the regulariser counts for each record
     tilt = -b - x.T @ loss.slope(y, y)
-    return Problem(data, loss, spec.constraint, share.ridge, share.lasso, tilt)
+    return Problem(data, loss, spec.constraint, share * spec.ridge, share * spec.lasso, tilt)
