@@ -151,12 +151,12 @@ if False:
         """\
 for j in range(dim):
     block = np.uint64(j)
-    first, second = words(key0, key1, step, block)
+    first, _ = words(key0, key1, step, block)
     radius += draw_exponential(key0, key1, step, block, first)""",
         """\
 for j in range(dim - 1):
     block = np.uint64(j)
-    first, second = words(key0, key1, step, block)
+    first, _ = words(key0, key1, step, block)
     radius += draw_exponential(key0, key1, step, block, first)""", "laws",
     ),
     Patch(
@@ -297,8 +297,10 @@ if self.noise == 'gamma_norm':
     ),
     Patch(
         "moments move as X'X alone does", "sufficient_statistics._make_event",
-        'gap=joint_sensitivity("replace_one")',
-        'gap=joint_sensitivity("replace_one", cross=0.0)', "sufficient_statistics",
+        'GaussianMoments(scale, joint_sensitivity("add_remove"), '
+        'gap=joint_sensitivity("replace_one"))',
+        'GaussianMoments(scale, joint_sensitivity("add_remove"), '
+        'gap=joint_sensitivity("replace_one", cross=0.0))', "sufficient_statistics",
     ),
     Patch(
         "half the nuclear norm of a record", "sufficient_statistics._make_event",
