@@ -176,9 +176,7 @@ def _make_event(law: str, scale: float) -> Moments:
     )
 
 
-def _release_moments(
-    view: CentralView, event: Event, gate: Gate
-) -> tuple[np.ndarray, np.ndarray]:
+def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.ndarray, np.ndarray]:
     """X^T X [trials, p, p] and X^T y [trials, p] with noise, rows and targets over their bounds."""
     spec, target = view.spec, bound_targets(view.spec)
     weight = math.sqrt(TARGET_SHARE) if event.law == "wishart" else 1.0
