@@ -14,8 +14,8 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type)
 
 
-def check_keywords(call: Call) -> Call:
-    """The call, which raises an InputError where Python has a TypeError for an unknown keyword.
+def check_keywords(function: Call) -> Call:
+    """The function, which raises an InputError where Python has a TypeError for an unknown keyword.
 
     >>> @check_keywords
     ... def draw(theme="single"):
@@ -26,14 +26,14 @@ def check_keywords(call: Call) -> Call:
     ...     print(error)
     width=3: draw() has no such keyword; known: theme (did you mean 'theme'?)
     """
-    known = [name for name in inspect.signature(call).parameters if name != "self"]
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
 
-    @functools.wraps(call)
+    @functools.wraps(function)
     def checked(*arguments: Any, **keys: Any) -> Any:
         for key, value in keys.items():
             if key not in known:
-                raise _refuse(call.__name__, key, value, known)
-        return call(*arguments, **keys)
+                raise _refuse(function.__name__, key, value, known)
+        return function(*arguments, **keys)
 
     return checked  # type: ignore[return-value]
 

@@ -26,6 +26,7 @@ def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> 
         return lambda f: compile_loop(f, **options)
     dispatcher = njit(nogil=True, cache=KEEPS_CODE, error_model="numpy", **options)(function)
     _stamp(dispatcher)
+    _need_no_room(dispatcher)
     return dispatcher
 
 
@@ -49,6 +50,19 @@ def _stamp(dispatcher: Any) -> None:
     with contextlib.suppress(AttributeError):  # without a cache there is nothing to mark
         store = dispatcher._cache._cache_file
         store._source_stamp = (store._source_stamp, room_digest())
+
+
+def _need_no_room(dispatcher: Any) -> None:
+    """Go on where machine code cannot be kept, as on a full disk: what was compiled is there."""
+    store = dispatcher._cache
+    keep = store.save_overload
+
+    def keep_if_possible(signature: Any, compiled: Any) -> None:
+        # RuntimeError: of numba, where it does not have the bytes of what it has just compiled
+        with contextlib.suppress(OSError, RuntimeError):
+            keep(signature, compiled)
+
+    store.save_overload = keep_if_possible
 
 
 # Any: a type checker would see the typing function, not the operation it describes

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.core.test_plugin_sources import MINE, OTHERS
+from tests.core.test_plugin_sources import CLOUD, MINE, OTHERS
 
 SECRET = "row 7 is 0.123456"
 RAISE = f'raise ValueError("{SECRET}")'
@@ -28,7 +28,7 @@ IN_CELLS = {
 }
 IN_LOADING = {
     "a kernel": (OTHERS, "    def gram(self, a, b):", KERNEL_WORDS),
-    "a data set": (OTHERS, "    def load(self, data_dir=None):", CLOUD_WORDS),
+    "a data set": (CLOUD, "    def load(self, data_dir=None):", CLOUD_WORDS),
 }
 
 
@@ -102,13 +102,17 @@ def test_debug_raises_what_loading_raises(run_failing):
         run_failing(IN_LOADING["a data set"], RAISE, "--debug")
 
 
-@pytest.mark.parametrize("verb", ["describe", "ask", "audit"])
-def test_other_verbs_show_no_traceback(verb, dperm, tmp_path):
+@pytest.mark.parametrize(("verb", "more"), [
+    ("describe", ["mechanism=noisy_gd"]),
+    ("audit", ["mechanism=noisy_gd"]),
+    ("ask", ["mechanism=kernel_release", "kernel=rbf"]),
+])  # fmt: skip
+def test_other_verbs_show_no_traceback(verb, more, dperm, tmp_path):
     before = "    def load(self, data_dir=None):"
-    text = OTHERS.read_text().replace(before, f"{before}\n        {RAISE}")
+    text = CLOUD.read_text().replace(before, f"{before}\n        {RAISE}")
     (tmp_path / "mine.py").write_text(text)
-    words = ("dataset=cloud", "loss=logistic", "mechanism=noisy_gd")
-    found = dperm(verb, "--plugin", "mine.py", *words)
+    found = dperm(verb, "--plugin", "mine.py", "dataset=cloud", "loss=logistic", *more)
     assert found.code == 2
     (said,) = found.err.splitlines()
+    assert "ValueError" in said
     assert SECRET not in said

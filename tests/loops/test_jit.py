@@ -1,7 +1,10 @@
 """Stored machine code must not outlive a change of a neighbouring file."""
 
+import errno
 import subprocess
 import sys
+
+import pytest
 
 from dperm_cli.loops import gaussian_noise, jit, sgd
 
@@ -24,3 +27,20 @@ def test_machine_code_is_stamped_with_the_whole_room():
 def test_warmup_compiles_every_kernel_once():
     done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"] * 5
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), RuntimeError("no bytes")])
+def test_what_cannot_be_kept_is_run_all_the_same(error, monkeypatch):
+    tried = []
+
+    def fail(*_):
+        tried.append(error)
+        raise error
+
+    @jit.compile_loop
+    def double(x):
+        return 2.0 * x
+
+    monkeypatch.setattr(double._cache, "_save_overload", fail)
+    assert [double(1.5), double(2.5)] == [3.0, 5.0]
+    assert tried == [error]

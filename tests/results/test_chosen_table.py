@@ -20,6 +20,7 @@ from dperm_cli.results.tables.chosen_table import (
     choose_rows,
     read_request,
     round_number,
+    round_pair,
 )
 from dperm_cli.results.tables.latex_table import MOST_LINES, WIDTHS, measure_text, write_latex
 from dperm_cli.results.tables.text_tables import write_html, write_markdown, write_terminal
@@ -58,6 +59,15 @@ def names(made):
 )  # fmt: skip
 def test_numbers_are_rounded_to_their_uncertainty(value, half, text):
     assert round_number(value, half) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "text"),
+    [(0.318, 0.891, "0.32 +- 0.89"), (-0.03, 2.71, "0.0 +- 2.7"), (0.24, 16.58, "0 +- 17"),
+     (-1.426, 0.04, "-1.426 +- 0.040"), (1.0, 0.0, "1.00 +- 0")],
+)  # fmt: skip
+def test_a_number_and_its_uncertainty_end_at_one_digit(value, half, text):
+    assert round_pair(value, half) == text
 
 
 def test_what_tells_rows_apart_is_needed_and_stands_first(summary):

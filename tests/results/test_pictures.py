@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests import draw_pictures
-from tests.draw_pictures import COMMANDS, DOCS, WIDTH
+from tests.draw_pictures import COMMANDS, DOCS, OLDER, WIDTH
 
 
 def test_each_picture_has_a_maker_and_a_page():
@@ -21,8 +21,9 @@ def test_each_picture_has_a_maker_and_a_page():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_picture_was_drawn_by_its_command(name):
     with Image.open(DOCS / name) as drawn:
-        assert drawn.text["Description"] == " ".join(("dperm", *COMMANDS[name]))
-        assert drawn.width == WIDTH
+        said = drawn.text.get("Description")
+        assert said == (None if name in OLDER else " ".join(("dperm", *COMMANDS[name])))
+        assert name in OLDER or drawn.width == WIDTH
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, FromRun, Help
@@ -152,13 +153,17 @@ def _require_table() -> Table:
 
 def _refuse_other_index(X: Any, y: Any) -> None:
     """A frame and a series are paired row by row: their indices must say that they belong so."""
-    if _is_frame(X) and hasattr(y, "index") and hasattr(y, "name") and not X.index.equals(y.index):
+    if _is_frame(X) and _is_series(y) and not X.index.equals(y.index):
         allowed = "has another index than X: give y.loc[X.index], or y.to_numpy() for the same rows"
         raise InputError("y", f"<{type(y).__name__}>", allowed)
 
 
 def _is_frame(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and value.ndim == 2
+
+
+def _is_series(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas" and value.ndim == 1
 
 
 def _read_frame(frame: Any) -> tuple[list[str], list[np.ndarray]]:
@@ -181,7 +186,7 @@ def _read_series(series: Any) -> np.ndarray:
 
 
 def _read_matrix(X: Any) -> tuple[list[str], list[np.ndarray]]:
-    if hasattr(X, "toarray"):
+    if sparse.issparse(X):
         raise InputError("X", f"<{type(X).__name__}>", "is sparse: give X.toarray(), or a file in "
                          "the format svmlight (dataset=svmlight)")  # fmt: skip
     found: Any = None
@@ -205,7 +210,7 @@ def _read_array(key: str, value: Any) -> np.ndarray:
 
 
 def _read_target(y: Any) -> tuple[str, np.ndarray]:
-    named = type(y).__module__.partition(".")[0] == "pandas" and y.ndim == 1
+    named = _is_series(y)
     values = _read_series(y) if named else _read_array("y", y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

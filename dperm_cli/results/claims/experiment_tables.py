@@ -29,6 +29,7 @@ from dperm_cli.results.tables.chosen_table import (
     Column,
     Group,
     round_number,
+    round_pair,
     write_value,
 )
 from dperm_cli.results.tables.summary_table import Field, Section, Table, format_exact
@@ -186,7 +187,7 @@ def _write_point(line: Sequence[Any], first: bool) -> tuple[str, ...]:
     half = (high - low) / 2 if None not in (low, high) and point["trials"] > 1 else None
     band = f"{round_number(low, half, 3)} .. {round_number(high, half, 3)}" if half else "-"
     slope, error = point["slope"] if first else None, point["slope_error"]
-    told = "" if slope is None else f"{round_number(slope, error)} +- {round_number(error, error)}"
+    told = "" if slope is None else round_pair(slope, error)
     at = f"{str(point['axis']).rpartition('.')[2]} {format_value(point['x'])}"
     bounds = [round_number(point[name]) for name in ("bound_upper", "bound_lower", "floor")]
     return (point["curve"], at, round_number(point["value"], half, 3), told, band, *bounds)

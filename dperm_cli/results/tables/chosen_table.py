@@ -353,6 +353,18 @@ def round_number(value: Any, half: float | None = None, most: int = MOST_DIGITS)
     return f"{round(value, places):.{max(places, 0)}f}"
 
 
+def round_pair(value: float, half: float) -> str:
+    """A number with its uncertainty, which has two digits; both end at the same one.
+
+    >>> round_pair(0.318, 0.891), round_pair(-0.03, 2.71)
+    ('0.32 +- 0.89', '0.0 +- 2.7')
+    """
+    if not 0.0 < half < math.inf:
+        return f"{round_number(value)} +- {round_number(half)}"
+    places = max(1 - math.floor(math.log10(half)), 0)
+    return f"{round(value, places) + 0.0:.{places}f} +- {half:.{places}f}"
+
+
 def _write_cell(row: Row, column: Column) -> str:
     name = column.name
     if name == BAND:
