@@ -24,8 +24,8 @@ class GaussianMoments(Gaussian):
     """
 
     phrase = (
-        "the sums over all records of x x^T and of y x plus Gaussian noise of standard deviation "
-        f"{{scale}} in every entry (off the diagonal: over sqrt 2){MOVES} (L2 norm)"
+        "the sums over all records of x x^T and of y x, both over their bounds, plus Gaussian noise of "
+        f"standard deviation {{scale}} in every entry (off the diagonal: over sqrt 2){MOVES} (L2 norm)"
     )
 
     def gradients(self, records: int) -> None:
