@@ -24,8 +24,9 @@ class GaussianMoments(Gaussian):
     """
 
     phrase = (
-        "the sums over all records of x x^T and of y x, both over their bounds, plus Gaussian noise of "
-        f"standard deviation {{scale}} in every entry (off the diagonal: over sqrt 2){MOVES} (L2 norm)"
+        "the sums over all records of x x^T and of y x, both over their bounds, plus Gaussian "
+        "noise of standard deviation {scale} in every entry (off the diagonal: over sqrt 2)"
+        f"{MOVES} (L2 norm)"
     )
 
     def gradients(self, records: int) -> None:
