@@ -121,7 +121,8 @@ class Mechanism(CheckedFields, ABC):
     Attributes:
         guarantees: the kinds of guarantee it can give, strongest first.
         relations: the relations that it is proved for.
-        requires: what the problem must have.
+        requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
+            that is ``quadratic``.
         secure: whether it can run with noise on a grid. It then sees records only through
             ``view.gradient_sum``.
         trust: ``local`` where it gets a ``LocalView``.
