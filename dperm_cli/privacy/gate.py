@@ -19,6 +19,7 @@ noise          density of the noise b                   sensitivity in    secure
 ``wishart``    of scale (W - W') / 2, see below         nuclear           no
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
+selections     numbers of runs, each with a gate of its own               no
 channels       answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
 
@@ -151,6 +152,19 @@ class Gate:
         keys: dict[int, np.ndarray] = {}
         spent = [self._spend(event) for event in events]
         return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
+
+    def open_run(self, key: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """A gate of one trial for one run of a private selection, which may spend its events.
+
+        Args:
+            key: the trial's key of the selection's stream, from which the run's seed follows.
+            run: the number of the run.
+            events: those of one run, which the selection was accounted for.
+        """
+        seed = np.random.SeedSequence([int(word) for word in key], spawn_key=(run,))
+        one = Gate([seed], self.tape, (tuple(events), self.relation))
+        one._numbers = self._numbers
+        return one
 
     # --- for streams --------------------------------------------------------------------------
 

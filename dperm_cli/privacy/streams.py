@@ -396,6 +396,39 @@ class ChannelStream(Stream):
         return local_channels.draw_words(self._keys, number, count)
 
 
+class SelectionStream(Stream):
+    """The runs of a private selection: how many, each with a gate of its own, and random choices.
+
+    ``numbers`` [trials] are drawn from the event's law. Run k of a trial may spend the events of
+    one run, once, where k is below the trial's number.
+    """
+
+    few_outcomes = True
+
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        if event.count != 1:
+            raise PrivacyError("one stream is for the runs of one selection")
+        self._gate, self._keys = gate, gate.keys()
+        uniforms = exponential_noise.uniform_of_each(self._keys, 0, 0)
+        drawn = np.array([event.find_number(float(one)) for one in uniforms], dtype=np.int64)
+        self.numbers = self._take_draw(None, drawn, 0)
+        self._opened = [StepRecord(int(number), once=True) for number in self.numbers]
+
+    def choose(self, trial: int, run: int, count: int) -> int:
+        """One of the numbers 0 .. ``count`` - 1, all alike, for a run: which candidate it tries."""
+        drawn = exponential_noise.uniforms(self._keys[trial], 1, run, 1)
+        return min(int(float(drawn[0]) * count), count - 1)
+
+    def open_run(self, trial: int, run: int) -> Any:
+        """The gate of one run of one trial, for the events of ``event.base``, each once.
+
+        PrivacyError for a run beyond the number that was drawn, and for one opened before.
+        """
+        self._opened[trial].mark(run)
+        return self._gate.open_run(self._keys[trial], run, self.event.base)
+
+
 class LawStream(Stream):
     """Random numbers for a sampler of a law made of the loss.
 

@@ -63,10 +63,16 @@ def require_within_budget(budget: Budget, *claims: Guarantee) -> None:
 
 def to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-able values, its class under ``event``."""
-    fields = dataclasses.asdict(event)  # type: ignore[call-overload]
+    names = [field.name for field in dataclasses.fields(event)]  # type: ignore[arg-type]
+    fields = {name: _to_json(getattr(event, name)) for name in names}
     if fields.get("relation") == "":  # empty means proved under both relations
         del fields["relation"]
     return {"event": type(event).__name__, **fields}
+
+
+def _to_json(value: Any) -> Any:
+    """A field of an event; events inside it, as of the runs of a selection, like events."""
+    return [to_dict(e) for e in value] if isinstance(value, tuple) else value
 
 
 def rebuild_event(entry: Mapping[str, Any]) -> Event:
