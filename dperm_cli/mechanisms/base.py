@@ -130,6 +130,7 @@ class Mechanism(CheckedFields, ABC):
         features: the finite map of a kernel whose rows it sees.
         by_rows: whether the set may differ from trial to trial.
         one_pass: whether each record is used once.
+        free_of_radius: whether its noise does not grow with the set, so that it needs no radius.
         added_keys: keys that were added after the first version, with the values that stand for the
             behaviour before.
         inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
@@ -155,6 +156,7 @@ class Mechanism(CheckedFields, ABC):
     features: ClassVar[str | None] = None
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
+    free_of_radius: ClassVar[bool] = False
     added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     inner: ClassVar[Any] = None
     sampler: ClassVar[Any] = None

@@ -65,6 +65,7 @@ class SufficientStatistics(Mechanism):
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
+    free_of_radius: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""

@@ -75,9 +75,16 @@ def _to_json(value: Any) -> Any:
     return [to_dict(e) for e in value] if isinstance(value, tuple) else value
 
 
+def _from_json(value: Any) -> Any:
+    """What ``_to_json`` wrote."""
+    return tuple(map(rebuild_event, value)) if isinstance(value, list) else value
+
+
 def rebuild_event(entry: Mapping[str, Any]) -> Event:
     """The event that ``to_dict`` wrote; ValueError for anything that is not one."""
-    values = {key: value for key, value in entry.items() if key != "event"}
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"{entry!r} is no privacy event")
+    values = {key: _from_json(value) for key, value in entry.items() if key != "event"}
     name = str(entry.get("event"))
     kind = classes().get(name) or plugin_sources.find("event", name)
     if kind is None:

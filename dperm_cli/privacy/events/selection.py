@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from dperm_cli.core.errors import InputError, Unsupported
@@ -17,21 +16,13 @@ MOST_RUNS = 1000  # expected ones
 
 
 def _read_base(key: str, value: Any) -> tuple[Event, ...]:
-    """The events of one run; those of a record are mappings."""
-    from dperm_cli.privacy.accounting import ledger_totals  # it imports the events
-
+    """The events of one run."""
     if not isinstance(value, (list, tuple)) or not value:
         raise InputError(key, value, "must be a list of the events of one run")
-    found = []
-    for item in value:
-        try:
-            event = ledger_totals.rebuild_event(item) if isinstance(item, Mapping) else item
-        except ValueError as error:
-            raise InputError(key, item, str(error)) from None
+    for event in value:
         if not isinstance(event, Event) or isinstance(event, PrivateSelection):
-            raise InputError(key, item, "must be events of a run that is no private selection")
-        found.append(event)
-    return tuple(found)
+            raise InputError(key, event, "must be events of a run that is no private selection")
+    return tuple(value)
 
 
 Base = Annotated[tuple[Event, ...], Check(_read_base)]
