@@ -52,7 +52,7 @@ class Design:
         settings: other public values that the result rows show, JSON-able.
         certificate: what was proved of a sampler or a minimiser.
         reason: why a release without a guarantee has none.
-        inner: the plan of the mechanism inside a combinator.
+        inner: the plan of the mechanism inside a combinator, or its plans for several candidates.
         sampler: the sampler that draws from a law, with its certificate.
         space: the public map to another space, and the facts of that space.
 
@@ -68,7 +68,7 @@ class Design:
     settings: Mapping[str, Any] = field(default_factory=dict)
     certificate: str | None = None
     reason: str = "no guarantee"
-    inner: Plan | None = None
+    inner: Plan | tuple[Plan, ...] | None = None
     sampler: Any = None
     space: Any = None
 
@@ -216,6 +216,14 @@ class Mechanism(CheckedFields, ABC):
             _require_influence(spec)
         made = self.design(spec, budget)
         return Plan(**vars(made), guarantee=guarantee_of(made, budget))
+
+    def share_statistics(self, budget: Budget) -> Any:
+        """The mechanism by whose one release candidates can be compared at no cost, if any.
+
+        It has ``release_best(view, plan, gate, specs)``: points [trials, p], and which of the
+        candidates' public facts each is for, [trials].
+        """
+        return None
 
     @property
     def is_unprotected(self) -> bool:

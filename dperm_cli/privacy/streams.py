@@ -128,6 +128,16 @@ class NoiseStream(Stream):
         """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
         return reduced_sgd.outward(frame, self._seal_noise().keys, self.count)
 
+    def draw_copy(self, number: int) -> np.ndarray:
+        """Noise [trials, dim] of the stream's law from numbers of no step, to split a release with.
+
+        It was added to nothing, so that whatever is made of it and of releases is post-processing.
+        """
+        if not isinstance(self._noise, KeyedNoise):
+            raise PrivacyError("secure noise has no keys; nothing more is drawn")
+        nothing, step = np.zeros((self.trials, self.dim)), self.count + number
+        return self._noise.add(nothing, self.kind, self.scale, self.dim, step)[1]
+
     def _seal_noise(self) -> SealedNoise:
         if not isinstance(self._noise, KeyedNoise):
             raise PrivacyError("secure noise has no keys; use the plain loop")
@@ -397,7 +407,7 @@ class ChannelStream(Stream):
 
 
 class SelectionStream(Stream):
-    """The runs of a private selection: how many, each with a gate of its own, and random choices.
+    """The runs of a private selection: how many, and for each a candidate and a gate of its own.
 
     ``numbers`` [trials] are drawn from the event's law. Run k of a trial may spend the events of
     one run, once, where k is below the trial's number.
@@ -415,18 +425,16 @@ class SelectionStream(Stream):
         self.numbers = self._take_draw(None, drawn, 0)
         self._opened = [StepRecord(int(number), once=True) for number in self.numbers]
 
-    def choose(self, trial: int, run: int, count: int) -> int:
-        """One of the numbers 0 .. ``count`` - 1, all alike, for a run: which candidate it tries."""
-        drawn = exponential_noise.uniforms(self._keys[trial], 1, run, 1)
-        return min(int(float(drawn[0]) * count), count - 1)
-
-    def open_run(self, trial: int, run: int) -> Any:
-        """The gate of one run of one trial, for the events of ``event.base``, each once.
+    def open_run(self, trial: int, run: int) -> tuple[int, Any]:
+        """The candidate of one run of one trial, and a gate for that candidate's events, once each.
 
         PrivacyError for a run beyond the number that was drawn, and for one opened before.
         """
         self._opened[trial].mark(run)
-        return self._gate.open_run(self._keys[trial], run, self.event.base)
+        among = self.event.candidates
+        drawn = exponential_noise.uniforms(self._keys[trial], 1, run, 1)
+        candidate = min(int(float(drawn[0]) * len(among)), len(among) - 1)
+        return candidate, self._gate.open_run(self._keys[trial], run, among[candidate])
 
 
 class LawStream(Stream):

@@ -50,8 +50,8 @@ def one_run(mu):
 
 def select(law, base):
     if isinstance(law, Poisson):
-        return PoissonSelection(base, law.mean)
-    return NegativeBinomialSelection(base, law.eta, law.gamma)
+        return PoissonSelection((base,), law.mean)
+    return NegativeBinomialSelection((base,), law.eta, law.gamma)
 
 
 @pytest.mark.parametrize(("name", "level"), CELLS)
@@ -124,7 +124,7 @@ def test_of_pure_runs_a_selection_is_two_and_eta_times_as_much():
     """Whatever gamma is; exactly, not by a bound at some delta."""
     base = (Laplace(8.0, 0.5), GammaNorm(8.0, 0.5))
     for eta, gamma in ((1.0, 0.1), (0.0, 0.02), (-0.5, 0.01), (1.0, 0.9)):
-        event = NegativeBinomialSelection(base, eta, gamma)
+        event = NegativeBinomialSelection([base], eta, gamma)
         assert event.kind() == "pure"
         for relation, one in ((REPLACE, 0.25), (REMOVE, 0.125)):
             found = account((event,), delta=0.0, relation=relation).epsilon
@@ -196,13 +196,13 @@ def test_a_selection_stands_beside_other_events():
 )
 def test_runs_without_a_bound_are_unsupported(base):
     with pytest.raises(Unsupported, match="Gaussian throughout, or pure"):
-        account((PoissonSelection(base, 3.0),), delta=1e-6, relation=REPLACE)
+        account((PoissonSelection([base], 3.0),), delta=1e-6, relation=REPLACE)
 
 
 def test_a_poisson_number_of_pure_runs_is_unsupported():
     with pytest.raises(Unsupported, match="no pure guarantee"):
-        account((PoissonSelection((Laplace(8.0, 1.0),), 3.0),), delta=0.0, relation=REPLACE)
-    pure = NegativeBinomialSelection((SparseAnswers(80.0, 3.0, 900.0, 3, 40),), 1.0, 0.5)
+        account((PoissonSelection([[Laplace(8.0, 1.0)]], 3.0),), delta=0.0, relation=REPLACE)
+    pure = NegativeBinomialSelection([[SparseAnswers(80.0, 3.0, 900.0, 3, 40)]], 1.0, 0.5)
     assert account((pure,), delta=0.0, relation=REMOVE).epsilon == pytest.approx(3 * 40 * 3 / 80)
 
 
@@ -210,13 +210,15 @@ def test_a_poisson_number_of_pure_runs_is_unsupported():
     "make",
     [
         lambda: PoissonSelection((), 3.0),
-        lambda: PoissonSelection((Laplace(1.0, 1.0),), 0.0),
-        lambda: PoissonSelection((Laplace(1.0, 1.0),), math.nan),
-        lambda: PoissonSelection((PoissonSelection((Laplace(1.0, 1.0),), 3.0),), 3.0),
-        lambda: PoissonSelection(({"event": "Gauss"},), 3.0),
-        lambda: NegativeBinomialSelection((Laplace(1.0, 1.0),), -1.0, 0.5),
-        lambda: NegativeBinomialSelection((Laplace(1.0, 1.0),), 1.0, 1.0),
-        lambda: NegativeBinomialSelection((Laplace(1.0, 1.0),), 1.0, 1e-9),
+        lambda: PoissonSelection([[Laplace(1.0, 1.0)]], 0.0),
+        lambda: PoissonSelection([[Laplace(1.0, 1.0)]], math.nan),
+        lambda: PoissonSelection([[PoissonSelection([[Laplace(1.0, 1.0)]], 3.0)]], 3.0),
+        lambda: PoissonSelection([[{"event": "Gauss"}]], 3.0),
+        lambda: PoissonSelection([Laplace(1.0, 1.0)], 3.0),
+        lambda: PoissonSelection([[]], 3.0),
+        lambda: NegativeBinomialSelection([[Laplace(1.0, 1.0)]], -1.0, 0.5),
+        lambda: NegativeBinomialSelection([[Laplace(1.0, 1.0)]], 1.0, 1.0),
+        lambda: NegativeBinomialSelection([[Laplace(1.0, 1.0)]], 1.0, 1e-9),
     ],
 )
 def test_events_that_are_none_are_refused(make):
@@ -242,11 +244,12 @@ class TestGate:
         stream = self.open(event)
         for trial, number in enumerate(stream.numbers):
             for run in range(number):
-                gate = stream.open_run(trial, run)
-                noise = gate.stream(event.base[0], 2).add(np.zeros((1, 2)), 0)
+                candidate, gate = stream.open_run(trial, run)
+                assert candidate == 0
+                noise = gate.stream(event.candidates[0][0], 2).add(np.zeros((1, 2)), 0)
                 assert noise.shape == (1, 2)
                 with pytest.raises(PrivacyError, match="no event of the plan"):
-                    gate.stream(event.base[0], 2)
+                    gate.stream(event.candidates[0][0], 2)
             for run in (number, 0):
                 with pytest.raises(PrivacyError, match=r"stream of|second time"):
                     stream.open_run(trial, run)
@@ -257,7 +260,9 @@ class TestGate:
         def draw():
             stream = self.open(event)
             return [
-                stream.open_run(trial, run).stream(event.base[0], 2).add(np.zeros((1, 2)), 0)
+                stream.open_run(trial, run)[1]
+                .stream(event.candidates[0][0], 2)
+                .add(np.zeros((1, 2)), 0)
                 for trial, number in enumerate(stream.numbers)
                 for run in range(number)
             ]
@@ -266,10 +271,22 @@ class TestGate:
         assert len(np.unique(drawn)) == drawn.size
         np.testing.assert_array_equal(drawn, np.concatenate(draw()))
 
-    def test_every_candidate_is_as_likely(self):
-        event = select(LAWS["poisson 10"], one_run(1.0))
-        stream = self.open(event, 400)
-        chosen = [stream.choose(trial, run, 4) for trial in range(400) for run in range(8)]
-        counts = np.bincount(chosen, minlength=4)
-        assert counts.size == 4
-        assert np.all(np.abs(counts - 800) < 5.0 * math.sqrt(600.0))
+    def test_every_candidate_is_as_likely_and_spends_its_own_events(self):
+        """10 runs are expected of each of 400 trials; 5 standard deviations are allowed."""
+        mus = (1.0, 0.5, 0.25, 0.125)
+        event = PoissonSelection([one_run(mu) for mu in mus], 10.0)
+        stream, counts = self.open(event, 400), np.zeros(4)
+        for trial, number in enumerate(stream.numbers):
+            for run in range(number):
+                candidate, gate = stream.open_run(trial, run)
+                counts[candidate] += 1.0
+        assert np.all(np.abs(counts - 1000.0) < 5.0 * math.sqrt(1000.0))
+        with pytest.raises(PrivacyError, match="no event of the plan"):
+            gate.stream(Gaussian(1.0 / mus[candidate - 1], 1.0), 2)
+
+    def test_the_dearest_candidate_counts(self):
+        both = PoissonSelection([one_run(0.05), one_run(0.1)], 3.0)
+        assert both.loss(REMOVE) == PoissonSelection([one_run(0.1)], 3.0).loss(REMOVE)
+        pure = [[Laplace(8.0, 0.5)], [Laplace(8.0, 0.5), Laplace(8.0, 0.5)]]
+        found = account((NegativeBinomialSelection(pure, 1.0, 0.5),), delta=0.0, relation=REMOVE)
+        assert found.epsilon == pytest.approx(0.375)

@@ -131,7 +131,7 @@ def name_of(mechanism: Any) -> str:
 
 def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:
     """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
-    assert whole.inner is not None
+    assert isinstance(whole.inner, Plan)
     return replace(whole.inner, events=tuple(events), noise_scale=whole.noise_scale)
 
 

@@ -72,18 +72,20 @@ def to_dict(event: Event) -> dict[str, Any]:
 
 def _to_json(value: Any) -> Any:
     """A field of an event; events inside it, as of the runs of a selection, like events."""
-    return [to_dict(e) for e in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return to_dict(value) if isinstance(value, Event) else value
 
 
 def _from_json(value: Any) -> Any:
     """What ``_to_json`` wrote."""
-    return tuple(map(rebuild_event, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(_from_json(item) for item in value)
+    return rebuild_event(value) if isinstance(value, Mapping) else value
 
 
 def rebuild_event(entry: Mapping[str, Any]) -> Event:
     """The event that ``to_dict`` wrote; ValueError for anything that is not one."""
-    if not isinstance(entry, Mapping):
-        raise ValueError(f"{entry!r} is no privacy event")
     values = {key: _from_json(value) for key, value in entry.items() if key != "event"}
     name = str(entry.get("event"))
     kind = classes().get(name) or plugin_sources.find("event", name)

@@ -10,7 +10,7 @@ from dperm_cli.core.fields import Count, Range
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.private_selection import NegativeBinomial
 from dperm_cli.privacy.events.base import PrivacyLoss
-from dperm_cli.privacy.events.selection import MOST_RUNS, Base, PrivateSelection
+from dperm_cli.privacy.events.selection import MOST_RUNS, Candidates, PrivateSelection
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,19 @@ class NegativeBinomialSelection(PrivateSelection):
     Where a run is epsilon pure, a selection is (2 + eta) epsilon pure [LT19; PS22, Cor. 3].
 
     >>> from dperm_cli.privacy.events import Laplace
-    >>> best = NegativeBinomialSelection((Laplace(scale=4.0, record_norm=0.5),), 1.0, 0.1)
+    >>> best = NegativeBinomialSelection([[Laplace(4.0, 0.5)]], eta=1.0, gamma=0.1)
     >>> round(best.expected_runs, 6), round(best.loss("replace_one").bounded.reach, 6)
     (10.0, 0.75)
     """
 
-    base: Base
+    candidates: Candidates
     eta: Annotated[float, Range(above=-1, high=10)]
     gamma: Annotated[float, Range(above=0, below=1)]
     count: Count = 1
 
     phrase = (
-        "the best of K runs by their noisy scores, K >= 1 negative binomial (eta {eta}, gamma "
-        "{gamma}; {expected} runs expected), each of which does"
+        "the best of K runs by their noisy scores, each of one of {choices} candidates, K >= 1 "
+        "negative binomial (eta {eta}, gamma {gamma}; {expected} runs expected); one does"
     )
 
     def __post_init__(self) -> None:

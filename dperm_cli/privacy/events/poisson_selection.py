@@ -7,7 +7,7 @@ from typing import Annotated
 
 from dperm_cli.core.fields import Count, Range
 from dperm_cli.privacy.accounting.private_selection import Poisson
-from dperm_cli.privacy.events.selection import MOST_RUNS, Base, PrivateSelection
+from dperm_cli.privacy.events.selection import MOST_RUNS, Candidates, PrivateSelection
 
 
 @dataclass(frozen=True)
@@ -17,17 +17,17 @@ class PoissonSelection(PrivateSelection):
     A run has to be mu-GDP [PS22, Thm 6]: nothing pure follows from pure runs.
 
     >>> from dperm_cli.privacy.events import Gaussian
-    >>> PoissonSelection((Gaussian(scale=4.0, record_norm=0.5),), 3.0).kind()
+    >>> PoissonSelection([[Gaussian(scale=4.0, record_norm=0.5)]], 3.0).kind()
     'approx'
     """
 
-    base: Base
+    candidates: Candidates
     mean: Annotated[float, Range(1, MOST_RUNS)]
     count: Count = 1
 
     phrase = (
-        "the best of K runs by their noisy scores, K Poisson of mean {mean}, none of them where "
-        "K = 0, each of which does"
+        "the best of K runs by their noisy scores, each of one of {choices} candidates, K Poisson "
+        "of mean {mean}, none of them where K = 0; one does"
     )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from dperm_cli.core.errors import InputError, Unsupported
@@ -15,31 +16,38 @@ from dperm_cli.privacy.events.base import Event, PrivacyLoss
 MOST_RUNS = 1000  # expected ones
 
 
-def _read_base(key: str, value: Any) -> tuple[Event, ...]:
-    """The events of one run."""
+def _read_candidates(key: str, value: Any) -> tuple[tuple[Event, ...], ...]:
+    """The events of one run, for each candidate."""
     if not isinstance(value, (list, tuple)) or not value:
-        raise InputError(key, value, "must be a list of the events of one run")
-    for event in value:
-        if not isinstance(event, Event) or isinstance(event, PrivateSelection):
-            raise InputError(key, event, "must be events of a run that is no private selection")
-    return tuple(value)
+        raise InputError(key, value, "must be a list of candidates")
+    for events in value:
+        sound = isinstance(events, (list, tuple)) and len(events) > 0
+        if not sound or not all(_is_of_a_run(event) for event in events):
+            words = "must be a list of the events of one run, which is no private selection"
+            raise InputError(key, events, words)
+    return tuple(tuple(events) for events in value)
 
 
-Base = Annotated[tuple[Event, ...], Check(_read_base)]
+def _is_of_a_run(event: Any) -> bool:
+    return isinstance(event, Event) and not isinstance(event, PrivateSelection)
+
+
+Candidates = Annotated[tuple[tuple[Event, ...], ...], Check(_read_candidates)]
 
 
 class PrivateSelection(Event):
     """``count`` selections of the best of K runs, K random, by a score that each run releases.
 
-    ``base`` are the events of one run, its score's included. A subclass has the law of K. What is
-    shown is the best run, or a public start where K = 0. It is accounted for where one run is
-    mu-GDP, or pure.
+    ``candidates`` has the events of one run, its score's included, for each candidate that a run
+    may try; which one it tries is drawn, all alike. A subclass has the law of K. What is shown is
+    the best run and its candidate, or a public start where K = 0. It is accounted for where every
+    run is mu-GDP, or pure, at the dearest candidate.
     """
 
     law = "private_selection"
     stream = "SelectionStream"
 
-    base: tuple[Event, ...]
+    candidates: tuple[tuple[Event, ...], ...]
 
     @property
     @abstractmethod
@@ -47,7 +55,7 @@ class PrivateSelection(Event):
         """The law of K."""
 
     def kind(self) -> str:
-        return weakest_kind(event.kind() for event in self.base)
+        return weakest_kind(event.kind() for events in self.candidates for event in events)
 
     @property
     def expected_runs(self) -> float:
@@ -64,35 +72,47 @@ class PrivateSelection(Event):
                           "take a run with Gaussian noise")  # fmt: skip
 
     def loss(self, relation: str) -> PrivacyLoss:
-        losses = [event.loss(relation) for event in self.base]
+        runs = [[event.loss(relation) for event in events] for events in self.candidates]
+        losses = [loss for run in runs for loss in run]
         if all(loss == PrivacyLoss(mu2=loss.mu2) for loss in losses):
-            mu = math.sqrt(math.fsum(loss.mu2 for loss in losses))
-            return PrivacyLoss(selection=SelectionLoss(mu, self.runs, self.count))
-        pure = [loss.bounded for loss in losses]
-        if self.kind() == "pure" and None not in pure:
-            whole = math.fsum(one.count * one.reach for one in pure if one is not None)
-            return self.pure_loss(whole)
+            mu2 = max(math.fsum(loss.mu2 for loss in run) for run in runs)
+            return PrivacyLoss(selection=SelectionLoss(math.sqrt(mu2), self.runs, self.count))
+        if self.kind() == "pure" and all(loss.bounded is not None for loss in losses):
+            return self.pure_loss(max(_add_epsilons(run) for run in runs))
+        names = {type(event).__name__: None for events in self.candidates for event in events}
         raise Unsupported(
             "private selection is accounted for runs that are Gaussian throughout, or pure: "
-            + ", ".join(dict.fromkeys(type(event).__name__ for event in self.base))
-            + " are neither"
+            f"{', '.join(names)} are neither; use mechanism.inner=noisy_gd"
         )
 
     def ratio(self, relation: str) -> float:
-        """The root of the sum of squared ratios of one run."""
-        return math.sqrt(math.fsum(e.count * e.ratio(relation) ** 2 for e in self.base))
+        """The root of the sum of squared ratios of one run, of the dearest candidate."""
+        squares = (
+            math.fsum(event.count * event.ratio(relation) ** 2 for event in events)
+            for events in self.candidates
+        )
+        return math.sqrt(max(squares))
 
     def central_limit(self, ratio: float) -> float:
         """Three times what one run spends, about, as measured over budgets of practice."""
         return 3.0 * self.count * ratio**2
 
     def range_delta(self, relation: str, dim: int) -> float:
-        one = math.fsum(event.range_delta(relation, dim) for event in self.base)
+        one = max(
+            math.fsum(event.range_delta(relation, dim) for event in events)
+            for events in self.candidates
+        )
         return min(1.0, self.count * self.expected_runs * one)
 
     def word_facts(self) -> dict[str, Any]:
-        return {"expected": self.expected_runs}
+        return {"expected": self.expected_runs, "choices": len(self.candidates)}
 
     def words(self, relation: str) -> str:
-        one = "; ".join(event.words(relation) for event in self.base)
-        return f"{super().words(relation)}: {one}"
+        runs = {"; ".join(e.words(relation) for e in events): None for events in self.candidates}
+        return f"{super().words(relation)}: {' -- or: '.join(runs)}"
+
+
+def _add_epsilons(losses: Sequence[PrivacyLoss]) -> float:
+    """The epsilon of pure steps one after another."""
+    steps = (loss.bounded for loss in losses)
+    return math.fsum(step.count * step.reach for step in steps if step is not None)

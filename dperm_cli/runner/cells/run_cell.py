@@ -278,7 +278,7 @@ def _release(
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
-    rows = _trials(cell, problem, optimum, theta, common, released.info.get("settings", {}))
+    rows = _trials(cell, problem, optimum, theta, common, released.info)
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
@@ -338,14 +338,19 @@ def _trials(
     optimum: Optimum,
     theta: np.ndarray,
     common: dict[str, Any],
-    released: Mapping[str, np.ndarray],
+    released: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """A row for each trial; ``released`` are settings, [trials] each, that came out on the way."""
+    """A row for each trial; ``released`` has what came out on the way: ``settings``, [trials] each,
+    and the candidates ``chosen``."""
     # one trial at a time: a row must not depend on the number of trials
     rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
-        own = {name: float(values[trial]) for name, values in released.items()}
+        own: dict[str, Any] = {
+            name: float(values[trial]) for name, values in released.get("settings", {}).items()
+        }
+        if "chosen" in released:
+            own["tuning"] = common["settings"]["tuning"] | {"chosen": released["chosen"][trial]}
         rows.append(
             common
             | metrics.score(problem, point)
