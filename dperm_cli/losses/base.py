@@ -86,6 +86,7 @@ class PerRecord(Plugin, CheckedFields):
     transcendental: ClassVar[bool] = False
     smoothness: Any = None
     slope: Any = None
+    slope_bound: Any = None
     pieces: Any = None
     curvature: Any = None
     hessian: Any = None

@@ -131,6 +131,7 @@ class Mechanism(CheckedFields, ABC):
         by_rows: whether the set may differ from trial to trial.
         one_pass: whether each record is used once.
         free_of_radius: whether its noise does not grow with the set, so that it needs no radius.
+        outermost: whether no other mechanism may run it: several of it do not share a budget.
         added_keys: keys that were added after the first version, with the values that stand for the
             behaviour before.
         inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
@@ -157,6 +158,7 @@ class Mechanism(CheckedFields, ABC):
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
     free_of_radius: ClassVar[bool] = False
+    outermost: ClassVar[bool] = False
     added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     inner: ClassVar[Any] = None
     sampler: ClassVar[Any] = None

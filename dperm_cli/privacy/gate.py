@@ -153,16 +153,18 @@ class Gate:
         spent = [self._spend(event) for event in events]
         return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
 
-    def open_run(self, key: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
-        """A gate of one trial for one run of a private selection, which may spend its events.
+    def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """A gate for one run of a private selection, which may spend the events of one run.
 
         Args:
-            key: the trial's key of the selection's stream, from which the run's seed follows.
+            keys: the keys [trials, 2] of the selection's stream, of the trials that have the run;
+                the run's seeds follow from them.
             run: the number of the run.
             events: those of one run, which the selection was accounted for.
         """
-        seed = np.random.SeedSequence([int(word) for word in key], spawn_key=(run,))
-        one = Gate([seed], self.tape, (tuple(events), self.relation))
+        words = [[int(word) for word in key] for key in keys]
+        seeds = [np.random.SeedSequence(entropy, spawn_key=(run,)) for entropy in words]
+        one = Gate(seeds, self.tape, (tuple(events), self.relation))
         one._numbers = self._numbers
         return one
 

@@ -47,7 +47,7 @@ class NoiseSource(Protocol):
         """The keys [trials, 2], uint64, of a new stream."""
         ...
 
-    def open_run(self, key: np.ndarray, run: int, events: Any) -> Any:
+    def open_run(self, keys: np.ndarray, run: int, events: Any) -> Any:
         """A gate for the events of one run of a private selection."""
         ...
 

@@ -410,7 +410,7 @@ class SelectionStream(Stream):
     """The runs of a private selection: how many, and for each a candidate and a gate of its own.
 
     ``numbers`` [trials] are drawn from the event's law. Run k of a trial may spend the events of
-    one run, once, where k is below the trial's number.
+    its candidate, once, where k is below the trial's number.
     """
 
     few_outcomes = True
@@ -423,18 +423,25 @@ class SelectionStream(Stream):
         uniforms = exponential_noise.uniform_of_each(self._keys, 0, 0)
         drawn = np.array([event.find_number(float(one)) for one in uniforms], dtype=np.int64)
         self.numbers = self._take_draw(None, drawn, 0)
-        self._opened = [StepRecord(int(number), once=True) for number in self.numbers]
+        self._runs = StepRecord(int(np.max(self.numbers, initial=0)), once=True)
 
-    def open_run(self, trial: int, run: int) -> tuple[int, Any]:
-        """The candidate of one run of one trial, and a gate for that candidate's events, once each.
+    def open_runs(self, run: int) -> list[tuple[int, np.ndarray, Any]]:
+        """Run ``run`` of all trials that have one: which candidates, of which trials, and a gate.
 
-        PrivacyError for a run beyond the number that was drawn, and for one opened before.
+        The gate is for these trials and the candidate's events, each once. PrivacyError for a run
+        that no trial has, and for one that was opened before.
         """
-        self._opened[trial].mark(run)
+        self._runs.mark(run)
         among = self.event.candidates
-        drawn = exponential_noise.uniforms(self._keys[trial], 1, run, 1)
-        candidate = min(int(float(drawn[0]) * len(among)), len(among) - 1)
-        return candidate, self._gate.open_run(self._keys[trial], run, among[candidate])
+        uniforms = exponential_noise.uniform_of_each(self._keys, 1, run)
+        drawn = np.minimum((uniforms * len(among)).astype(np.int64), len(among) - 1)
+        drawn[self.numbers <= run] = -1
+        groups = [(number, np.flatnonzero(drawn == number)) for number in range(len(among))]
+        return [
+            (number, trials, self._gate.open_run(self._keys[trials], run, among[number]))
+            for number, trials in groups
+            if len(trials)
+        ]
 
 
 class LawStream(Stream):

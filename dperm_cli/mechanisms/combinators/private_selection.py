@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.candidate_lists import check_candidates
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Probability, Range
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, tuning_candidates
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
+from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.mechanisms.shared.run_numbers import find_negative_binomial
 from dperm_cli.mechanisms.shared.tuning_candidates import list_choices
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.accounting.private_selection import NegativeBinomial, Poisson
+from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import (
     Event,
@@ -32,7 +34,14 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-_FACTORS = (1.0, 1.0 - 1e-5, 0.999, 0.98, 0.9)  # on a run's mu: calibrations stop at a tolerance
+_FACTORS = (
+    1.0,
+    1.0 - 1e-12,
+    1.0 - 1e-5,
+    0.999,
+    0.98,
+    0.9,
+)  # on a run's mu: calibrations stop at a tolerance
 SCORE_MARGIN = 1.0  # a score counts of each loss what it moves on margins up to this
 
 
@@ -59,6 +68,8 @@ class PrivateSelection(Combinator):
     >>> round(chosen.plan(spec, Budget(1.0, 1e-6)).settings["tuning"]["mu"], 4)
     0.1779
     """
+
+    outermost: ClassVar[bool] = True
 
     candidates: Annotated[
         Mapping[str, Any],
@@ -164,6 +175,23 @@ class PrivateSelection(Combinator):
         named = [choices[number] if number >= 0 else {} for number in chosen]
         return Release(theta, {"chosen": named})
 
+    def adversary(self, budget: Budget) -> Adversary:
+        """One run of one noisy sum on opposite linear losses, and next to nothing for its score.
+
+        What is shown is then that sum, accounted for as a selection. Only one of K > 1 runs is
+        seen, which hides what the others spend; how near the choice comes to its claim follows
+        from densities, and is checked by tests.
+        """
+        chosen = replace(
+            self, inner=OneSum(), candidates={}, stopping="negative_binomial", runs=1.0, share=0.01
+        )
+        first, _ = linear_pair(budget.relation, ridge=1.0)
+        room = 2.0 + 20.0 * chosen.plan(first.spec(), budget).noise_scale
+        pair = linear_pair(budget.relation, ridge=1.0, radius=room)
+        if budget.delta > 0.0:
+            return Adversary(*pair, chosen, kind="gaussian", floor=0.8)
+        return Adversary(*pair, chosen, kind="threshold", must_catch=False)
+
     def _select(
         self, view: CentralView, plan: Plan, gate: Gate, choices: list[dict[str, float]]
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -174,26 +202,28 @@ class PrivateSelection(Combinator):
         stream, penalty = gate.stream(event, view.spec.p), view.spec.penalty
         theta = np.tile(view.spec.constraint.centre(), (gate.trials, 1))
         chosen, bound = np.full(gate.trials, -1), _bound_score(view.spec)
-        for trial in range(gate.trials):
-            least = math.inf
-            for run in range(int(stream.numbers[trial])):
-                candidate, own = stream.open_run(trial, run)
+        least = np.full(gate.trials, math.inf)
+        for run in range(int(np.max(stream.numbers, initial=0))):
+            for candidate, trials, own in stream.open_runs(run):
                 *events, last = event.candidates[candidate]
                 inner = replace(plan.inner[candidate], events=tuple(events))
                 near = views[candidate]
-                point = near.spec.constraint.project(self.inner.release(near, inner, own).theta)
-                noisy = own.stream(last, 1).add(view.clipped_losses(point, bound)[:, None], 0)
-                score = float(noisy[0, 0] + penalty.value(point)[0])
-                if score < least:
-                    least, theta[trial], chosen[trial] = score, point[0], candidate
+                points = near.spec.constraint.project(self.inner.release(near, inner, own).theta)
+                values = view.clipped_losses(points, bound)[:, None]
+                scores = own.stream(last, 1).add(values, 0)[:, 0] + penalty.value(points)
+                better = scores < least[trials]
+                won = trials[better]
+                least[won], theta[won], chosen[won] = scores[better], points[better], candidate
         return theta, chosen
 
 
 def _bound_score(spec: ProblemSpec) -> float:
     """What one record counts in a score, at most."""
-    slope = getattr(spec.form, "slope_bound", None)
-    near = math.inf if slope is None else SCORE_MARGIN * slope(SCORE_MARGIN, spec.target_bound)
-    return min(spec.variation, near)
+    if spec.form is None or spec.form.slope_bound is None:
+        return spec.variation
+    return min(
+        spec.variation, SCORE_MARGIN * spec.form.slope_bound(SCORE_MARGIN, spec.target_bound)
+    )
 
 
 def _make_score(spec: ProblemSpec, level: float, budget: Budget) -> Gaussian | Laplace:

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 from dperm_cli.privacy.accounting import calibrate, gaussian_profile
-from dperm_cli.privacy.accounting.private_selection import NegativeBinomial, Poisson, RunNumberLaw
+from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson, RunNumberLaw
 
 
 def find_negative_binomial(eta: float, runs: float) -> NegativeBinomial:
-    """The negative binomial law without 0 that expects so many runs, rounded to fewer."""
+    """The negative binomial law without 0 that expects so many runs."""
     end = 1.0 - 1e-9
     if NegativeBinomial(eta, end).expected_runs >= runs:
         return NegativeBinomial(eta, end)
@@ -22,7 +22,7 @@ def find_negative_binomial(eta: float, runs: float) -> NegativeBinomial:
     while excess(low) < 0.0:
         low *= 2.0
     found = gaussian_profile.root(excess, low, math.log(end), 1e-12)
-    return NegativeBinomial(eta, math.exp(found) * (1.0 + 1e-12))
+    return NegativeBinomial(eta, math.exp(found))
 
 
 @dataclass(frozen=True)

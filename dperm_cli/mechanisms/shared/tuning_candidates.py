@@ -32,7 +32,7 @@ def change_set(constraint: Any, choice: Mapping[str, float]) -> Any:
     if name is None or not constraint.symmetric:
         raise Unsupported(f"no candidates for {RADIUS}: {constraint.name} is no ball about the "
                           "origin; take constraint=l2_ball")  # fmt: skip
-    radius, most = choice[RADIUS], getattr(constraint, name)
+    radius, most = choice[RADIUS], constraint.size
     if radius > most:
         raise Unsupported(f"the candidate {RADIUS}={radius:g} is beyond the set's own, {most:g}: "
                           "set constraint.radius to the largest candidate")  # fmt: skip

@@ -14,7 +14,7 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, FromRun, Help
 from dperm_cli.privacy.accounting import accountant, gaussian_profile, saddle_point
-from dperm_cli.privacy.accounting.private_selection import RunNumberLaw, SelectionLoss
+from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw, SelectionLoss
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import MOST_REACH, UpdatesLoss
 from dperm_cli.privacy.events import Event, Laplace, kind

@@ -15,7 +15,7 @@ from typing import TypeVar
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
-from dperm_cli.privacy.accounting.private_selection import RenyiBound
+from dperm_cli.privacy.accounting.random_stopping import RenyiBound
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.accounting.subsampled_laws import SampledStep

@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
-from dperm_cli.privacy.accounting.private_selection import RenyiBound
+from dperm_cli.privacy.accounting.random_stopping import RenyiBound
 from dperm_cli.privacy.accounting.subsampled_laws import Law, tilt_step
 
 # Aliases are positive, so they can only raise delta; they are held below this share of it.

@@ -8,7 +8,7 @@ from typing import Annotated
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Count, Range
 from dperm_cli.privacy.accounting import bounded_laws
-from dperm_cli.privacy.accounting.private_selection import NegativeBinomial
+from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial
 from dperm_cli.privacy.events.base import PrivacyLoss
 from dperm_cli.privacy.events.selection import MOST_RUNS, Candidates, PrivateSelection
 
@@ -31,6 +31,7 @@ class NegativeBinomialSelection(PrivateSelection):
     gamma: Annotated[float, Range(above=0, below=1)]
     count: Count = 1
 
+    law = "negative_binomial_selection"
     phrase = (
         "the best of K runs by their noisy scores, each of one of {choices} candidates, K >= 1 "
         "negative binomial (eta {eta}, gamma {gamma}; {expected} runs expected); one does"

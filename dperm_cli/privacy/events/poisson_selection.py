@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dperm_cli.core.fields import Count, Range
-from dperm_cli.privacy.accounting.private_selection import Poisson
+from dperm_cli.privacy.accounting.random_stopping import Poisson
 from dperm_cli.privacy.events.selection import MOST_RUNS, Candidates, PrivateSelection
 
 
@@ -25,6 +25,7 @@ class PoissonSelection(PrivateSelection):
     mean: Annotated[float, Range(1, MOST_RUNS)]
     count: Count = 1
 
+    law = "poisson_selection"
     phrase = (
         "the best of K runs by their noisy scores, each of one of {choices} candidates, K Poisson "
         "of mean {mean}, none of them where K = 0; one does"

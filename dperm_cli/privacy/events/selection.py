@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import Check
-from dperm_cli.privacy.accounting.private_selection import RunNumberLaw, SelectionLoss
+from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw, SelectionLoss
 from dperm_cli.privacy.budget import weakest_kind
 from dperm_cli.privacy.events.base import Event, PrivacyLoss
 
@@ -44,7 +44,6 @@ class PrivateSelection(Event):
     run is mu-GDP, or pure, at the dearest candidate.
     """
 
-    law = "private_selection"
     stream = "SelectionStream"
 
     candidates: tuple[tuple[Event, ...], ...]
@@ -53,6 +52,11 @@ class PrivateSelection(Event):
     @abstractmethod
     def runs(self) -> RunNumberLaw:
         """The law of K."""
+
+    @property
+    def alternatives(self) -> tuple[tuple[Event, ...], ...]:
+        """The candidates."""
+        return self.candidates
 
     def kind(self) -> str:
         return weakest_kind(event.kind() for events in self.candidates for event in events)

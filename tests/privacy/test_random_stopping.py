@@ -14,7 +14,7 @@ from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.accounting.accountant import account, delta_of
-from dperm_cli.privacy.accounting.private_selection import NegativeBinomial, Poisson
+from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson
 from dperm_cli.privacy.events import (
     Approx,
     GammaNorm,
@@ -241,45 +241,45 @@ class TestGate:
 
     def test_a_run_spends_its_own_events_and_no_more_runs_than_were_drawn(self):
         event = select(LAWS["geometric 1/3"], one_run(1.0))
-        stream = self.open(event)
-        for trial, number in enumerate(stream.numbers):
-            for run in range(number):
-                candidate, gate = stream.open_run(trial, run)
-                assert candidate == 0
-                noise = gate.stream(event.candidates[0][0], 2).add(np.zeros((1, 2)), 0)
-                assert noise.shape == (1, 2)
-                with pytest.raises(PrivacyError, match="no event of the plan"):
-                    gate.stream(event.candidates[0][0], 2)
-            for run in (number, 0):
-                with pytest.raises(PrivacyError, match=r"stream of|second time"):
-                    stream.open_run(trial, run)
+        stream = self.open(event, 20)
+        most = int(stream.numbers.max())
+        for run in range(most):
+            ((candidate, trials, gate),) = stream.open_runs(run)
+            assert candidate == 0
+            np.testing.assert_array_equal(trials, np.flatnonzero(stream.numbers > run))
+            gate.stream(event.candidates[0][0], 2).add(np.zeros((len(trials), 2)), 0)
+            with pytest.raises(PrivacyError, match="no event of the plan"):
+                gate.stream(event.candidates[0][0], 2)
+        for run in (most, 0):
+            with pytest.raises(PrivacyError, match=r"stream of|second time"):
+                stream.open_runs(run)
 
     def test_runs_and_trials_share_no_noise_and_are_the_same_again(self):
         event = select(LAWS["poisson 10"], one_run(1.0))
 
-        def draw():
-            stream = self.open(event)
-            return [
-                stream.open_run(trial, run)[1]
-                .stream(event.candidates[0][0], 2)
-                .add(np.zeros((1, 2)), 0)
-                for trial, number in enumerate(stream.numbers)
-                for run in range(number)
-            ]
+        def draw(trials):
+            stream, found = self.open(event, trials), {}
+            for run in range(int(stream.numbers.max())):
+                for _, who, gate in stream.open_runs(run):
+                    drawn = gate.stream(event.candidates[0][0], 2).add(np.zeros((len(who), 2)), 0)
+                    found |= {(int(who[i]), run): drawn[i] for i in range(len(who))}
+            return found
 
-        drawn = np.concatenate(draw())
-        assert len(np.unique(drawn)) == drawn.size
-        np.testing.assert_array_equal(drawn, np.concatenate(draw()))
+        few, many = draw(2), draw(5)
+        values = np.concatenate(list(many.values()))
+        assert len(np.unique(values)) == values.size
+        assert all(np.array_equal(few[key], many[key]) for key in few)
+        assert {trial for trial, _ in few} == {0, 1}
 
     def test_every_candidate_is_as_likely_and_spends_its_own_events(self):
         """10 runs are expected of each of 400 trials; 5 standard deviations are allowed."""
         mus = (1.0, 0.5, 0.25, 0.125)
         event = PoissonSelection([one_run(mu) for mu in mus], 10.0)
         stream, counts = self.open(event, 400), np.zeros(4)
-        for trial, number in enumerate(stream.numbers):
-            for run in range(number):
-                candidate, gate = stream.open_run(trial, run)
-                counts[candidate] += 1.0
+        for run in range(int(stream.numbers.max())):
+            for candidate, trials, opened in stream.open_runs(run):
+                counts[candidate] += len(trials)
+                gate = opened
         assert np.all(np.abs(counts - 1000.0) < 5.0 * math.sqrt(1000.0))
         with pytest.raises(PrivacyError, match="no event of the plan"):
             gate.stream(Gaussian(1.0 / mus[candidate - 1], 1.0), 2)
