@@ -232,6 +232,9 @@ class Profile(Argument):
 
 def scale_noise(event: Event, factor: float) -> Event:
     """The same event with ``factor`` times the noise: its scale, or one over its exponent."""
+    if event.alternatives:
+        runs = [[scale_noise(one, factor) for one in events] for events in event.alternatives]
+        return event.change_fields(candidates=runs)
     for name in ("scale", "exponent", "epsilon"):
         if hasattr(event, name):
             value = getattr(event, name)

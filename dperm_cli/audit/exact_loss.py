@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit import channel_loss, objective_loss
+from dperm_cli.audit import channel_loss, objective_loss, selection_loss
 from dperm_cli.audit.quadrature import delta_at, place_nodes
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.accountant import account, delta_of
@@ -75,6 +75,7 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     - Exponential mechanism: the largest log ratio for linear losses on an interval, over
       ``epsilon``.
     - Objective perturbation: ``objective_loss.share``.
+    - Private selection: ``selection_loss.find_share``.
 
     Args:
         event: one event of a plan.
@@ -115,7 +116,7 @@ def plan_loss(
     if any(event.kind() == "local" for event in events):
         return _channel_shares(events, epsilon)
     noisy: list[Any] = [event.as_one_sum(relation) for event in events]
-    noisy = [event for event in noisy if event.law in _LOSSES and event.sensitivity(relation) > 0.0]
+    noisy = [event for event in noisy if event.law in _LOSSES and event.ratio(relation) > 0.0]
     if len(noisy) > 1 and all(event.law == "gaussian" for event in noisy):
         squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)
         mu = math.sqrt(math.fsum(squares))
@@ -280,4 +281,6 @@ _LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
     "laplace": _find_shift_ratio,
     "gamma_norm": _find_shift_ratio,
     "wishart": _find_wishart_ratio,
+    "negative_binomial_selection": selection_loss.find_share,
+    "poisson_selection": selection_loss.find_share,
 }

@@ -129,6 +129,13 @@ class ManyTrialsGate(Gate):
         leaf = self._seeds[0]
         return _child(leaf, number).generate_state(2 * self.trials, np.uint64).reshape(-1, 2)
 
+    def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """One gate of this kind for all the trials, whatever else runs; its seed is of the first's
+        key, which no other run has."""
+        allowed = (tuple(events), self.relation)
+        leaf = np.random.SeedSequence([int(word) for word in keys[0]], spawn_key=(run,))
+        return ManyTrialsGate(leaf, len(keys), allowed)
+
 
 def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool = False) -> Finding:
     """Attack a mechanism, and as a control the same mechanism with half the noise.

@@ -138,6 +138,17 @@ class Key(_Text):
     """
 
 
+class RunWord(_Text):
+    """A word that a run replaces by a value before an object is made: the object never has it.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     reach: Annotated[float, RunWord("auto")] = 1.0
+    >>> fields_of(Walk)["reach"].schema()["anyOf"]
+    [{'enum': ['auto']}, {'type': 'number'}]
+    """
+
+
 class FromRun:
     """A field that the run sets: it is in no YAML file, and its key has no group before it.
 
@@ -216,9 +227,13 @@ class Field:
         try:
             return self._reader(self.key, self._limits(owner), value)
         except InputError as error:
+            by_run = self.metadata.get(RunWord)
+            if by_run is not None and value == by_run.text:
+                words = "is replaced by a run, which knows the data: give a number"
+                raise InputError(self.key, value, words) from None
             if Allowed in self.metadata:
                 raise InputError(self.key, value, self.metadata[Allowed].text) from None
-            words = tuple(filter(None, self.words))
+            words = (*filter(None, self.words), *([by_run.text] if by_run else []))
             if not words or Choices in self.metadata:
                 raise
             allowed = ", or ".join((error.allowed, *words))
@@ -261,6 +276,8 @@ class Field:
             if isinstance(bound, (int, float)) and bound < checks.MAX_INT64
         }
         words = self.metadata.get(Choices, self.words)
+        if RunWord in self.metadata:
+            words = (*words, self.metadata[RunWord].text)
         forms: list[dict[str, Any]] = [{"enum": list(words)}] if words else []
         for kind in self.types:
             named = _JSON.get(kind)

@@ -57,6 +57,8 @@ class PerRecord(Plugin, CheckedFields):
         affine_margin: margins up to which the loss is affine.
         radial_slope_bound: ``radial_slope_bound(target)``, an upper bound on -z l'(z) over all
             margins z and all targets up to ``target``.
+        wide_margin: the largest margin on the ball of ``constraint.radius=auto``, for a loss whose
+            slopes are bounded whatever the margin.
         sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
             (1 + bias) / 2 and else -1.
         best_mean: ``best_mean(bias)``, the z where that mean is least.
@@ -84,6 +86,7 @@ class PerRecord(Plugin, CheckedFields):
     transcendental: ClassVar[bool] = False
     smoothness: Any = None
     slope: Any = None
+    slope_bound: Any = None
     pieces: Any = None
     curvature: Any = None
     hessian: Any = None
@@ -95,6 +98,7 @@ class PerRecord(Plugin, CheckedFields):
     curvature_ratio: Any = None
     affine_margin: ClassVar[float] = 0.0
     radial_slope_bound: Any = None
+    wide_margin: ClassVar[float | None] = None
     sign_mean: Any = None
     best_mean: Any = None
     odds_mean: Any = None

@@ -27,6 +27,7 @@ class Logistic(Glm):
     default_of: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 0
     transcendental: ClassVar[bool] = True
+    wide_margin: ClassVar[float] = 10.0
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels [n]; no overflow at any finite margin."""

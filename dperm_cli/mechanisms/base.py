@@ -52,7 +52,7 @@ class Design:
         settings: other public values that the result rows show, JSON-able.
         certificate: what was proved of a sampler or a minimiser.
         reason: why a release without a guarantee has none.
-        inner: the plan of the mechanism inside a combinator.
+        inner: the plan of the mechanism inside a combinator, or its plans for several candidates.
         sampler: the sampler that draws from a law, with its certificate.
         space: the public map to another space, and the facts of that space.
 
@@ -68,7 +68,7 @@ class Design:
     settings: Mapping[str, Any] = field(default_factory=dict)
     certificate: str | None = None
     reason: str = "no guarantee"
-    inner: Plan | None = None
+    inner: Plan | tuple[Plan, ...] | None = None
     sampler: Any = None
     space: Any = None
 
@@ -130,6 +130,8 @@ class Mechanism(CheckedFields, ABC):
         features: the finite map of a kernel whose rows it sees.
         by_rows: whether the set may differ from trial to trial.
         one_pass: whether each record is used once.
+        free_of_radius: whether its noise does not grow with the set, so that it needs no radius.
+        outermost: whether no other mechanism may run it: several of it do not share a budget.
         added_keys: keys that were added after the first version, with the values that stand for the
             behaviour before.
         inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
@@ -155,6 +157,8 @@ class Mechanism(CheckedFields, ABC):
     features: ClassVar[str | None] = None
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
+    free_of_radius: ClassVar[bool] = False
+    outermost: ClassVar[bool] = False
     added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     inner: ClassVar[Any] = None
     sampler: ClassVar[Any] = None
@@ -214,6 +218,14 @@ class Mechanism(CheckedFields, ABC):
             _require_influence(spec)
         made = self.design(spec, budget)
         return Plan(**vars(made), guarantee=guarantee_of(made, budget))
+
+    def share_statistics(self, budget: Budget) -> Any:
+        """The mechanism by whose one release candidates can be compared at no cost, if any.
+
+        It has ``release_best(view, plan, gate, specs)``: points [trials, p], and which of the
+        candidates' public facts each is for, [trials].
+        """
+        return None
 
     @property
     def is_unprotected(self) -> bool:

@@ -19,6 +19,7 @@ noise          density of the noise b                   sensitivity in    secure
 ``wishart``    of scale (W - W') / 2, see below         nuclear           no
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
+selections     numbers of runs, each with a gate of its own               no
 channels       answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
 
@@ -151,6 +152,21 @@ class Gate:
         keys: dict[int, np.ndarray] = {}
         spent = [self._spend(event) for event in events]
         return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
+
+    def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """A gate for one run of a private selection, which may spend the events of one run.
+
+        Args:
+            keys: the keys [trials, 2] of the selection's stream, of the trials that have the run;
+                the run's seeds follow from them.
+            run: the number of the run.
+            events: those of one run, which the selection was accounted for.
+        """
+        words = [[int(word) for word in key] for key in keys]
+        seeds = [np.random.SeedSequence(entropy, spawn_key=(run,)) for entropy in words]
+        one = Gate(seeds, self.tape, (tuple(events), self.relation))
+        one._numbers = self._numbers
+        return one
 
     # --- for streams --------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ class NoiseSource(Protocol):
         """The keys [trials, 2], uint64, of a new stream."""
         ...
 
+    def open_run(self, keys: np.ndarray, run: int, events: Any) -> Any:
+        """A gate for the events of one run of a private selection."""
+        ...
+
     def next_number(self) -> int:
         """The number of a new stream, in the order of asking."""
         ...

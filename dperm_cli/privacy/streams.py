@@ -128,6 +128,16 @@ class NoiseStream(Stream):
         """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
         return reduced_sgd.outward(frame, self._seal_noise().keys, self.count)
 
+    def draw_copy(self, number: int) -> np.ndarray:
+        """Noise [trials, dim] of the stream's law from numbers of no step, to split a release with.
+
+        It was added to nothing, so that whatever is made of it and of releases is post-processing.
+        """
+        if not isinstance(self._noise, KeyedNoise):
+            raise PrivacyError("secure noise has no keys; nothing more is drawn")
+        nothing, step = np.zeros((self.trials, self.dim)), self.count + number
+        return self._noise.add(nothing, self.kind, self.scale, self.dim, step)[1]
+
     def _seal_noise(self) -> SealedNoise:
         if not isinstance(self._noise, KeyedNoise):
             raise PrivacyError("secure noise has no keys; use the plain loop")
@@ -394,6 +404,44 @@ class ChannelStream(Stream):
         if self._keys is None:
             return self._source(2 * count * self.trials).reshape(self.trials, 2, count)
         return local_channels.draw_words(self._keys, number, count)
+
+
+class SelectionStream(Stream):
+    """The runs of a private selection: how many, and for each a candidate and a gate of its own.
+
+    ``numbers`` [trials] are drawn from the event's law. Run k of a trial may spend the events of
+    its candidate, once, where k is below the trial's number.
+    """
+
+    few_outcomes = True
+
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        if event.count != 1:
+            raise PrivacyError("one stream is for the runs of one selection")
+        self._gate, self._keys = gate, gate.keys()
+        uniforms = exponential_noise.uniform_of_each(self._keys, 0, 0)
+        drawn = np.array([event.find_number(float(one)) for one in uniforms], dtype=np.int64)
+        self.numbers = self._take_draw(None, drawn, 0)
+        self._runs = StepRecord(int(np.max(self.numbers, initial=0)), once=True)
+
+    def open_runs(self, run: int) -> list[tuple[int, np.ndarray, Any]]:
+        """Run ``run`` of all trials that have one: which candidates, of which trials, and a gate.
+
+        The gate is for these trials and the candidate's events, each once. PrivacyError for a run
+        that no trial has, and for one that was opened before.
+        """
+        self._runs.mark(run)
+        among = self.event.candidates
+        uniforms = exponential_noise.uniform_of_each(self._keys, 1, run)
+        drawn = np.minimum((uniforms * len(among)).astype(np.int64), len(among) - 1)
+        drawn[self.numbers <= run] = -1
+        groups = [(number, np.flatnonzero(drawn == number)) for number in range(len(among))]
+        return [
+            (number, trials, self._gate.open_run(self._keys[trials], run, among[number]))
+            for number, trials in groups
+            if len(trials)
+        ]
 
 
 class LawStream(Stream):

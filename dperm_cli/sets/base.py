@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range
+from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range, RunWord
 from dperm_cli.core.registry import Plugin
 
 _DRAWS = 4096
@@ -78,6 +78,8 @@ class ConvexSet(Plugin, CheckedFields, ABC):
         ball_about: the (point, reach) of a ball that the set ``inner`` is cut down to.
         add_cone_constraints: ``add_cone_constraints(program, theta)`` adds the rows that keep the
             variables theta in the set (``problem.cone_program``).
+        radius_around: ``radius_around(reach, p)``, the radius of the least such set in R^p around
+            the Euclidean ball of radius ``reach``, where ``constraint.radius=auto`` has a rule.
         barrier: makes the set's piece of an interior-point iteration (``problem.set_barriers``).
         normals: points whose normal cones are known exactly (``problem.normal_cones``).
 
@@ -112,6 +114,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
     cutting_ball: Any = None
     ball_about: Any = None
     add_cone_constraints: Any = None
+    radius_around: ClassVar[Any] = None
     barrier: Any = None
     normals: Any = None
 
@@ -218,6 +221,12 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 # The key ``constraint.radius``, under the name that a set's own size has, and the dimension. p = 0
 # asks for a set in any dimension, so that a configuration can be checked before there are data.
 Radius = Annotated[Positive, Key("radius"), Help("of the set, in its own norm")]
+BallRadius = Annotated[
+    Positive,
+    Key("radius"),
+    RunWord("auto"),
+    Help("of the set, in its own norm; auto = from public facts, for logistic and squared"),
+]
 AnyDimension = Annotated[int, Range(0), FromRun(), Help("number of parameters")]
 Dimension = Annotated[AnyDimension, Check(lambda key, value: dimension(value))]
 

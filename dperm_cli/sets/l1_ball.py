@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.problem.cone_program import ConeProgram, add_l1_ball
 from dperm_cli.problem.normal_cones import CrossNormals
 from dperm_cli.problem.set_barriers import L1Barrier
-from dperm_cli.sets.base import AxisHull, OfRadius
+from dperm_cli.sets.base import AxisHull, BallRadius, OfRadius
 from dperm_cli.sets.shared.gaussian_widths import expected_norm
 from dperm_cli.sets.shared.norm_ball import NormBall
 
@@ -24,12 +24,19 @@ class L1Ball(OfRadius, NormBall):
     [0.75, 0.25, 0.0]
     """
 
+    radius: BallRadius
+
     audit_place: ClassVar[int] = 2
     code: ClassVar[int] = 1
     sign_symmetric: ClassVar[bool] = True
     thresholded: ClassVar[bool] = True
     norm_power: ClassVar[float] = 1.0
     barrier: ClassVar[Any] = L1Barrier
+
+    @staticmethod
+    def radius_around(reach: float, p: int) -> float:
+        """sqrt(p) times the reach."""
+        return math.sqrt(p) * reach
 
     @property
     def axis_hull(self) -> AxisHull:

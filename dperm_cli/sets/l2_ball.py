@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.problem.normal_cones import SphereNormals
 from dperm_cli.problem.set_barriers import L2Barrier
-from dperm_cli.sets.base import Balls, OfRadius, length, unit
+from dperm_cli.sets.base import BallRadius, Balls, OfRadius, length, unit
 from dperm_cli.sets.shared.gaussian_widths import expected_length
 from dperm_cli.sets.shared.norm_ball import NormBall
 
@@ -23,6 +23,8 @@ class L2Ball(OfRadius, NormBall):
     >>> L2Ball(1.0, 2).project(np.array([[3.0, 4.0], [0.1, 0.2]])).round(3).tolist()
     [[0.6, 0.8], [0.1, 0.2]]
     """
+
+    radius: BallRadius
 
     audit_place: ClassVar[int] = 1
     code: ClassVar[int] = 0
@@ -36,6 +38,11 @@ class L2Ball(OfRadius, NormBall):
 
     def add_cone_constraints(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_ball(program, theta, self.size)
+
+    @staticmethod
+    def radius_around(reach: float, p: int) -> float:
+        """The reach itself."""
+        return reach
 
     @property
     def inner_cube(self) -> float:

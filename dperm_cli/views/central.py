@@ -124,6 +124,16 @@ class CentralView:
         """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
         return self._problem.objective(theta)
 
+    def clipped_losses(self, theta: np.ndarray, bound: float) -> np.ndarray:
+        """The sum over records of their loss at each row of [..., p], less that at the centre.
+
+        Each difference is held to ``bound`` in size, so that one record moves a sum by no more.
+        """
+        problem = self._problem
+        at_centre = self.loss.values(problem.constraint.centre(), problem.data)
+        moved = self.loss.values(np.asarray(theta, dtype=float), problem.data) - at_centre
+        return np.sum(np.clip(moved, -bound, bound), axis=-1)
+
     def minimiser(self, gap: float) -> np.ndarray:
         """A point of the set, [p], close to the minimiser.
 
@@ -163,12 +173,17 @@ class CentralView:
         return points
 
     def replace_set(
-        self, *, constraint: Constraint | None = None, loss: Loss | None = None
+        self,
+        *,
+        constraint: Constraint | None = None,
+        loss: Loss | None = None,
+        ridge: float | None = None,
     ) -> CentralView:
-        """A view of the same records with another (public) set or another loss."""
+        """A view of the same records with another (public) set, another loss or another ridge."""
         problem = self._problem
         constraint, loss = constraint or problem.constraint, loss or problem.loss
-        return self._make_view(replace(problem, constraint=constraint, loss=loss))
+        ridge = problem.ridge if ridge is None else ridge
+        return self._make_view(replace(problem, constraint=constraint, loss=loss, ridge=ridge))
 
     def map_rows(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
@@ -307,5 +322,5 @@ class GridView(CentralView):
 
     x = y = property(_refuse)
     batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = _refuse
+    minimiser = clipped_losses = _refuse
     find_perturbed_minimisers = replace_set = map_rows = _refuse

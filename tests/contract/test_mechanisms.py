@@ -181,10 +181,22 @@ def test_noise_falls_as_epsilon_rises(name):
         if is_local(name):
             scales.append(plan.noise_scale)
             continue
-        events = [event for event in plan.events if event.sensitivity("replace_one")]
+        done = [event for whole in plan.events for event in _one_run(whole)]
+        events = [event for event in done if event.sensitivity("replace_one")]
         events_noise = min(_noise(event) / event.sensitivity("replace_one") for event in events)
         scales.append(events_noise * np.sqrt(1.0 / sum(event.count for event in events)))
     assert scales[0] > scales[1] > scales[2]
+
+
+def _one_run(event):
+    """The event itself, or those of one run of a private selection."""
+    return event.candidates[0] if event.alternatives else (event,)
+
+
+def _change_runs(event, change):
+    """A private selection with each event of its runs changed."""
+    runs = tuple(tuple(change(one) for one in events) for events in event.candidates)
+    return dataclasses.replace(event, candidates=runs)
 
 
 def _noise(event):
@@ -353,6 +365,8 @@ def _has_gap(event):
 
 
 def _halved(event):
+    if event.alternatives:
+        return _change_runs(event, _halved)
     name = next((n for n in ("record_norm", "record_oscillation") if hasattr(event, n)), None)
     if name is None:
         return event
@@ -402,6 +416,8 @@ def test_the_gate_holds_a_mechanism_to_its_plan(name):
 
 def _doubled(event, names):
     """The event with the first of the fields that it has doubled; a sampler's error as it is."""
+    if event.alternatives:
+        return _change_runs(event, lambda one: _doubled(one, names))
     if event.sensitivity("replace_one") is None and not isinstance(event, Channel):
         return event
     fields = {field.name for field in dataclasses.fields(event)}

@@ -295,6 +295,19 @@ def sufficient_statistics():
     ours.test_a_record_that_is_not_there_counts_for_nothing()
 
 
+def private_selection():
+    from tests.mechanisms import test_private_selection as ours
+    from tests.privacy import test_random_stopping as accounting
+
+    mechanism("private_selection", attacked=1.0)
+    ours.TestBudget().test_a_run_and_its_score_share_the_mu_of_a_run()
+    ours.TestRelease().test_losses_are_held_to_the_bound_of_the_score()
+    ours.TestRelease().test_nothing_but_released_values_decides()
+    accounting.test_the_certified_delta_is_above_the_one_of_an_example(0.5, 1.0)
+    accounting.test_of_pure_runs_a_selection_is_two_and_eta_times_as_much()
+    accounting.TestGate().test_runs_and_trials_share_no_noise_and_are_the_same_again()
+
+
 def frank_wolfe():
     """Its own attack hides the record among others; here it is alone, and its label turns."""
     from tests.runner.test_audit_cells import report_on
@@ -475,6 +488,7 @@ CHECKS = {
     "newton": lambda: mechanism("newton", attacked=10.0),
     "sufficient_statistics": sufficient_statistics,
     "frank_wolfe": frank_wolfe,
+    "private_selection": private_selection,
     "high_probability": lambda: mechanism("high_probability"),
     "regularized_exponential": lambda: mechanism("regularized_exponential"),
     "kernel_release": lambda: kernel("kernel_release"),

@@ -329,6 +329,36 @@ if self.noise == 'gamma_norm':
         "Exponential(exponent, spec.variation / 8, gap=spec.oscillation / 8)", "high_probability",
     ),
     Patch(
+        "a choice among runs is not paid for", "random_stopping.SelectionLoss.log_m",
+        "one + self.runs.added_log_m(tilt, self.mu)",
+        "one", "private_selection",
+    ),
+    Patch(
+        "a pure choice costs as much as one run", "random_stopping.NegativeBinomial.pure_epsilon",
+        "(2.0 + self.eta) * epsilon",
+        "epsilon", "private_selection",
+    ),
+    Patch(
+        "a run has the noise of a single one", "private_selection.PrivateSelection._split",
+        "calibrate.selection_mu(law, budget.epsilon, budget.delta)",
+        "calibrate.mu(budget.epsilon, budget.delta)", "private_selection",
+    ),
+    Patch(
+        "losses of a score are as long as they are", "central.CentralView.clipped_losses",
+        "np.clip(moved, -bound, bound)",
+        "moved", "private_selection",
+    ),
+    Patch(
+        "every run has the numbers of the first", "gate.Gate.open_run",
+        "spawn_key=(run,)",
+        "spawn_key=(0,)", "private_selection",
+    ),
+    Patch(
+        "the best score without its noise", "private_selection.PrivateSelection._select",
+        "own.stream(last, 1).add(values, 0)[:, 0]",
+        "values[:, 0]", "private_selection",
+    ),
+    Patch(
         "a steeper law than the event", "regularized_exponential.RegularizedExponential.release",
         "draw(view, plan, target, stream)",
         "draw(view, plan, replace(target, exponent=1.5 * target.exponent), stream)",

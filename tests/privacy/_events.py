@@ -15,7 +15,9 @@ from dperm_cli.privacy.events import (
     GaussianMatrix,
     GaussianMoments,
     Laplace,
+    NegativeBinomialSelection,
     PerturbedObjective,
+    PoissonSelection,
     Pure,
     RegularizedExponential,
     SampledGaussian,
@@ -41,6 +43,11 @@ EVENTS = {
     "SparseAnswers": SparseAnswers(80.0, 3.0, 900.0, 3, 40),
     "PerturbedObjective": PerturbedObjective("gamma_norm", 80.0, 3.0, 0.25, 8.0, rank=2),
     "PerturbedObjective gaussian": PerturbedObjective("gaussian", 80.0, 3.0, 0.25, 8.0, 1e-7),
+    "NegativeBinomialSelection": NegativeBinomialSelection([[Laplace(80.0, 3.0)]], 1.0, 0.1),
+    "NegativeBinomialSelection gaussian": NegativeBinomialSelection(
+        [[Gaussian(80.0, 3.0, 2)], [Gaussian(90.0, 3.0), Gaussian(90.0, 1.0)]], 0.0, 0.02
+    ),
+    "PoissonSelection": PoissonSelection([[Gaussian(80.0, 3.0)]], 3.0),
     "Pure": Pure(0.1, 4),
     "Approx": Approx(0.1, 1e-8, 2),
     "Channel": Channel(0.1, 3, "l_2", 4),

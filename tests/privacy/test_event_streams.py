@@ -36,6 +36,8 @@ def test_it_pays_for_itself_and_for_nothing_else(name):
             other = 1e-3
         elif isinstance(value, str):
             other = words[field.name]
+        elif isinstance(value, tuple):
+            other = value * 2
         else:
             other = value + 1 if isinstance(value, int) else (value * 1.01 or 1e-9)
         try:

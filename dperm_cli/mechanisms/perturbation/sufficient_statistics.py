@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -30,6 +31,7 @@ TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wish
 WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over c q
 TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
 MOST_PARAMETERS = 1000
+_COUPLING, _COPIES = 1.0, 16  # tau of free validation, and over how many copies it goes
 _CALM = 1e3  # moments over their noise, in the adversary's records: theta is linear in the noise
 _MOST_RECORDS = 200_000  # of them
 LEAST_SQUARE, MOST_SQUARE = 1e-200, 1e200  # of bounds, so that sums can be computed
@@ -65,6 +67,7 @@ class SufficientStatistics(Mechanism):
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
+    free_of_radius: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""
@@ -89,14 +92,41 @@ class SufficientStatistics(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One release of the moments, and the minimiser of each trial's quadratic model."""
-        spec, event, form = view.spec, plan.events[0], view.loss
-        gram, cross = _release_moments(view, event, gate)
-        values, basis = np.linalg.eigh(gram)
-        curved = (form.smoothness * spec.row_bound**2) * np.maximum(
-            values, find_edge(event, spec.p)
-        )
-        slope = spec.row_bound * bound_targets(spec) * cross
-        return Release(minimise_models(curved, basis, slope, spec))
+        event: Any = plan.events[0]
+        gram, cross = _unpack(_release_moments(view, event, gate)[0], view.spec, event)
+        return Release(_fit_moments(gram, cross, view.spec, find_edge(event, view.spec.p)))
+
+    def share_statistics(self, budget: Budget) -> SufficientStatistics | None:
+        """Itself with Gaussian noise, of which one release makes two that are independent."""
+        if budget.delta == 0.0 or self.noise == "wishart":
+            return None
+        return replace(self, noise="gaussian")
+
+    def release_best(
+        self, view: CentralView, plan: Plan, gate: Gate, specs: Sequence[ProblemSpec]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The points of the candidates that free validation takes, and which these are.
+
+        With Z a fresh copy of the noise, moments + tau Z and moments - Z / tau are independent:
+        points made of the first are compared by the objective that the second makes, over several
+        copies. All of it is post-processing of the one release.
+        """
+        spec, event = view.spec, plan.events[0]
+        released, stream = _release_moments(view, event, gate)
+        edge, trials = find_edge(event, spec.p), np.arange(gate.trials)
+        scores = np.zeros((len(specs), gate.trials))
+        if len(specs) > 1:
+            for number in range(_COPIES):
+                copy = stream.draw_copy(number)
+                first = _unpack(released + _COUPLING * copy, spec, event)
+                second = _unpack(released - copy / _COUPLING, spec, event)
+                wider = edge * math.hypot(1.0, _COUPLING)
+                for each, candidate in enumerate(specs):
+                    points = _fit_moments(*first, candidate, wider)
+                    scores[each] += _score_points(points, *second, spec)
+        chosen = np.argmin(scores, axis=0)
+        fitted = [_fit_moments(*_unpack(released, spec, event), one, edge) for one in specs]
+        return np.stack(fitted)[chosen, trials], chosen
 
     def adversary(self, budget: Budget) -> Adversary:
         """Least squares whose minimiser moves, in units of its noise, as far as all moments do.
@@ -176,8 +206,8 @@ def _make_event(law: str, scale: float) -> Moments:
     )
 
 
-def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.ndarray, np.ndarray]:
-    """X^T X [trials, p, p] and X^T y [trials, p] with noise, rows and targets over their bounds."""
+def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.ndarray, Any]:
+    """Packed moments [trials, m] with noise, rows and targets over their bounds; their stream."""
     spec, target = view.spec, bound_targets(view.spec)
     weight = math.sqrt(TARGET_SHARE) if event.law == "wishart" else 1.0
     unit = np.full(spec.p + 1, 1.0 / spec.row_bound)
@@ -185,13 +215,39 @@ def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.nd
     whole = view.moment_sum() * unit * unit[:, None]
     if event.law == "wishart":
         sums = pack_symmetric(whole)
-        noisy = gate.stream(event, len(sums)).add(np.tile(sums, (gate.trials, 1)), 0)
+    else:
+        sums = np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
+    stream = gate.stream(event, len(sums))
+    return stream.add(np.tile(sums, (gate.trials, 1)), 0), stream
+
+
+def _unpack(noisy: np.ndarray, spec: ProblemSpec, event: Event) -> tuple[np.ndarray, np.ndarray]:
+    """X^T X [trials, p, p] and X^T y [trials, p] of packed moments."""
+    if event.law == "wishart":
         found = unpack_symmetric(noisy, spec.p + 1)
-        return found[:, :-1, :-1], found[:, :-1, -1] / weight
-    sums = np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
-    noisy = gate.stream(event, len(sums)).add(np.tile(sums, (gate.trials, 1)), 0)
+        return found[:, :-1, :-1], found[:, :-1, -1] / math.sqrt(TARGET_SHARE)
     size = triangle_size(spec.p)
     return unpack_symmetric(noisy[:, :size], spec.p), noisy[:, size:]
+
+
+def _fit_moments(gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec, edge: float) -> np.ndarray:
+    """The minimisers [trials, p] of models whose eigenvalues are raised to the edge."""
+    form: Any = spec.form
+    values, basis = np.linalg.eigh(gram)
+    curved = (form.smoothness * spec.row_bound**2) * np.maximum(values, edge)
+    slope = spec.row_bound * bound_targets(spec) * cross
+    return minimise_models(curved, basis, slope, spec)
+
+
+def _score_points(
+    theta: np.ndarray, gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec
+) -> np.ndarray:
+    """The objective of each trial's point [trials] by the moments, which need not be convex."""
+    form: Any = spec.form
+    curved = form.smoothness * spec.row_bound**2
+    bent = np.einsum("ti,tij,tj->t", theta, gram, theta) * curved / 2.0
+    slope = spec.row_bound * bound_targets(spec) * cross
+    return bent - np.sum(slope * theta, axis=1) + spec.penalty.value(theta)
 
 
 def _check_loss(spec: ProblemSpec) -> None:

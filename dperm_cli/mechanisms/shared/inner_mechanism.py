@@ -86,6 +86,9 @@ class Combinator(Mechanism):
             known = ", ".join(registry.list_protective())
             words = f"must be a mechanism with a guarantee: {known}"
             raise InputError(_KEY, name_of(self.inner), words)
+        if self.inner.outermost:
+            words = "has runs of its own and cannot be inside: put it around the other mechanism"
+            raise InputError(_KEY, name_of(self.inner), words)
         for what in ("guarantees", "relations"):
             mine, theirs = getattr(type(self), what), getattr(self.inner, what)
             object.__setattr__(self, what, tuple(word for word in mine if word in theirs))
@@ -131,7 +134,7 @@ def name_of(mechanism: Any) -> str:
 
 def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:
     """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
-    assert whole.inner is not None
+    assert isinstance(whole.inner, Plan)
     return replace(whole.inner, events=tuple(events), noise_scale=whole.noise_scale)
 
 

@@ -146,6 +146,9 @@ def _joint_epsilon(whole: DominatingLaws, delta: float) -> float:
         return math.inf
     if left == 0.0 or whole.pure == 0.0:
         return whole.pure
+    if whole.moments_only:
+        found = (saddle_point.renyi_epsilon(c, math.log(left)) for c in whole.concentrated)
+        return max(found) * (1.0 + _ROUNDING)
     if all(not c.steps for c in whole.directions):
         return gaussian_profile.epsilon(left, math.sqrt(whole.directions[0].mu2))
     epsilon = 0.0
@@ -163,6 +166,10 @@ def _joint_epsilon(whole: DominatingLaws, delta: float) -> float:
 def _joint_delta(whole: DominatingLaws, epsilon: float) -> float:
     if epsilon >= whole.pure:
         return whole.failure
+    if whole.moments_only:
+        log_rest = max(saddle_point.renyi_log_delta(c, epsilon) for c in whole.concentrated)
+        rest = math.exp(min(log_rest, 0.0)) * (1.0 + _ROUNDING)
+        return whole.failure + (1.0 - whole.failure) * min(rest, 1.0)
     rest = 0.0
     for direction, composition in enumerate(whole.directions):
         delta = _delta(composition, epsilon)

@@ -14,6 +14,7 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, FromRun, Help
 from dperm_cli.privacy.accounting import accountant, gaussian_profile, saddle_point
+from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw, SelectionLoss
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import MOST_REACH, UpdatesLoss
 from dperm_cli.privacy.events import Event, Laplace, kind
@@ -39,6 +40,33 @@ def mu(epsilon: float, delta: float) -> float:
     """
     epsilon, delta = _level(epsilon, delta)
     return gaussian_profile.mu(epsilon, delta)
+
+
+def selection_mu(runs: RunNumberLaw, epsilon: float, delta: float) -> float:
+    """The mu of one run at which a private selection keeps to a budget, rounded down.
+
+    Args:
+        runs: the law of the number of runs.
+        epsilon, delta: what the whole may spend.
+
+    Raises:
+        Unsupported: at delta = 0, and where the choice alone takes the budget.
+    """
+    most = mu(epsilon, delta)
+
+    def excess(log_mu: float) -> float:
+        step = SelectionLoss(math.exp(log_mu), runs)
+        return saddle_point.renyi_epsilon(Composition((), 0.0, (step,)), math.log(delta)) - epsilon
+
+    high, low = math.log(most), math.log(most) - 1.0
+    while excess(low) > 0.0:
+        low -= 1.0
+        if low < _LEAST_LOG_REACH:
+            raise Unsupported("no run is private enough for this number of runs")
+    found = gaussian_profile.root(excess, low, high, 1e-9) if excess(high) > 0.0 else high
+    while excess(found) > 0.0:
+        found -= TOLERANCE
+    return math.exp(found) * (1.0 - 1e-9)
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
+from dperm_cli.privacy.accounting.random_stopping import RenyiBound
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
@@ -37,6 +38,7 @@ class DominatingLaws:
     ``concentrated``  the same with every bounded-range step replaced by its Renyi bound, as a
                       Gaussian of the same, and sparse answers by that of their updates; only
                       Renyi's conversion may be used on them. Empty without such steps.
+    ``moments_only``  whether ``directions`` lack a step: private selections have no other bound.
     ``pure``          the sum of all epsilons; inf where one of them is.
     ``added``         epsilons of steps out of numerical range, in none of the other numbers.
     ``failure``       chance that some black-box step shows everything.
@@ -52,6 +54,7 @@ class DominatingLaws:
     ratio: float
     distance: float
     name: str
+    moments_only: bool = False
 
 
 def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLaws:
@@ -60,6 +63,8 @@ def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLa
     local = kind(events) == "local"
     losses = [event.loss(relation) for event in events]
     sparse = _sparse(losses)
+    selections = tuple(loss.selection for loss in losses if loss.selection is not None)
+    moments: tuple[RenyiBound, ...] = (*sparse, *selections)
     steps = _bounded_steps(losses)
     mu2 = sum((loss.mu2 for loss in losses), 0.0)
     sampled = [loss.sampled for loss in losses if loss.sampled is not None]
@@ -76,11 +81,13 @@ def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLa
     ]
     ratio, distance = (math.fsum(getattr(x, name) for x in losses) for name in _ERRORS)
     exposed = any(loss.exposed for loss in losses)
-    unbounded = exposed or mu2 > 0.0 or bool(sampled)
+    unbounded = exposed or mu2 > 0.0 or bool(sampled) or bool(selections)
     return DominatingLaws(
         tuple(Composition((*law, *joint), mu2) for law in laws),
         tuple(
-            Composition((*law, *kept), mu2 + extra, sparse) for law in laws if extra > 0.0 or sparse
+            Composition((*law, *kept), mu2 + extra, moments)
+            for law in laws
+            if extra > 0.0 or moments
         ),
         math.inf if unbounded else _total(merged),
         _total([step for step in all_merged if _out_of_range(step)]),
@@ -88,6 +95,7 @@ def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLa
         ratio,
         distance,
         "local channels, added up" if local else _name(losses, sampled, all_merged),
+        bool(selections),
     )
 
 
@@ -154,6 +162,8 @@ def _name(
         words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
         parts = {words[law.form] for law in sampled} | {_word(step) for step in joint}
         base = "loss distribution, " + " and ".join(sorted(parts))
+    if any(loss.selection is not None for loss in losses):
+        base = "Renyi bound of private selection"
     if any(loss.updates is not None for loss in losses):
         base += ", or Renyi bound of updates"
     if any(loss.log_failure < 0.0 for loss in losses):

@@ -63,15 +63,30 @@ def require_within_budget(budget: Budget, *claims: Guarantee) -> None:
 
 def to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-able values, its class under ``event``."""
-    fields = dataclasses.asdict(event)  # type: ignore[call-overload]
+    names = [field.name for field in dataclasses.fields(event)]  # type: ignore[arg-type]
+    fields = {name: _to_json(getattr(event, name)) for name in names}
     if fields.get("relation") == "":  # empty means proved under both relations
         del fields["relation"]
     return {"event": type(event).__name__, **fields}
 
 
+def _to_json(value: Any) -> Any:
+    """A field of an event; events inside it, as of the runs of a selection, like events."""
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return to_dict(value) if isinstance(value, Event) else value
+
+
+def _from_json(value: Any) -> Any:
+    """What ``_to_json`` wrote."""
+    if isinstance(value, list):
+        return tuple(_from_json(item) for item in value)
+    return rebuild_event(value) if isinstance(value, Mapping) else value
+
+
 def rebuild_event(entry: Mapping[str, Any]) -> Event:
     """The event that ``to_dict`` wrote; ValueError for anything that is not one."""
-    values = {key: value for key, value in entry.items() if key != "event"}
+    values = {key: _from_json(value) for key, value in entry.items() if key != "event"}
     name = str(entry.get("event"))
     kind = classes().get(name) or plugin_sources.find("event", name)
     if kind is None:

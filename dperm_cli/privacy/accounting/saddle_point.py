@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
-from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
+from dperm_cli.privacy.accounting.random_stopping import RenyiBound
 from dperm_cli.privacy.accounting.subsampled_laws import Law, tilt_step
 
 # Aliases are positive, so they can only raise delta; they are held below this share of it.
@@ -45,7 +45,7 @@ class Composition:
 
     steps: tuple[Law, ...]
     mu2: float = 0.0
-    bounded: tuple[UpdatesLoss, ...] = ()
+    bounded: tuple[RenyiBound, ...] = ()
 
     def log_m(self, tilt: float) -> float:
         """log E e^{tilt S}; inf where the tilt is too large to be integrated."""

@@ -26,7 +26,9 @@ from dperm_cli.privacy.events.black_boxes import (
 )
 from dperm_cli.privacy.events.laws import Exponential, RegularizedExponential, SparseAnswers
 from dperm_cli.privacy.events.moments import GaussianMoments, WishartDifference
+from dperm_cli.privacy.events.negative_binomial_selection import NegativeBinomialSelection
 from dperm_cli.privacy.events.perturbed import PerturbedObjective
+from dperm_cli.privacy.events.poisson_selection import PoissonSelection
 from dperm_cli.privacy.events.sums import (
     BATCH_NOISES,
     PARTITIONS,

@@ -13,6 +13,7 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import CheckedFields, Choices, Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
+from dperm_cli.privacy.accounting.random_stopping import SelectionLoss
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.budget import RELATIONS
@@ -38,6 +39,7 @@ class PrivacyLoss:
     sampled : the law of Gaussian releases over random batches, its form that of replace_one.
     bounded : the law of steps of bounded loss.
     updates : a Renyi bound that may stand in the place of ``bounded``.
+    selection : a Renyi bound that nothing may stand in the place of.
     log_failure : sum of log(1 - delta) of black-box steps, at most 0.
     ratio, distance : how far draws are from their laws, as sup |log ratio| and in variation.
     exposed : whether something is shown without protection.
@@ -48,6 +50,7 @@ class PrivacyLoss:
     sampled: SampledStep | None = None
     bounded: BoundedStep | None = None
     updates: UpdatesLoss | None = None
+    selection: SelectionLoss | None = None
     log_failure: float = 0.0
     ratio: float = 0.0
     distance: float = 0.0
@@ -70,6 +73,7 @@ class Event(CheckedFields, ABC):
     samples_records : whether its stream draws at random which records are used.
     discrete : whether what is released is discrete as it is, so that it needs no grid.
     stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
+    alternatives : of a selection, the events of one run for each candidate.
     sizes : the fields that the sensitivity follows from; a plan may have other values of them.
     phrase : what it does, in words, with {names} of fields and of ``word_facts`` in braces.
 
@@ -88,6 +92,7 @@ class Event(CheckedFields, ABC):
     draws_from_law = False
     samples_records = False
     discrete = False
+    alternatives: Any = ()
 
     @abstractmethod
     def kind(self) -> str:

@@ -49,6 +49,7 @@ _TABLE = {
     "huberized(objective_perturbation)": (7, 13),
     "high_probability(noisy_gd)": (1, 11),
     "high_probability(exponential)": (3, 10),
+    "private_selection(noisy_gd)": (2, 11),
     "projected(objective_perturbation)": (5, 12),
     "standard_projection(objective_perturbation)": (4, 13),
     "kernel_release": (0, 8),

@@ -77,12 +77,19 @@ def _list_facts(found: Facts) -> list[str]:
         f"convexity {number(found['strong_convexity'])}",
         f"{found['constraint']}: radius {number(found['radius'])}, diameter "
         f"{number(found['diameter'])}, Gaussian width {width}",
+        *_list_radius(found),
         f"optimum {number(found['optimum'], 6)}, gap at most {number(found['optimum_gap'], 2)}; "
         f"there {metric['metric']} {_or(metric['train_metric'], '-')} on training, "
         f"{_or(metric['test_metric'], '-')} on test records",
         f"data-free floor: excess risk {number(found['floor_excess_risk'])}, per record "
         f"{number(found['floor_excess_risk_per_record'])}",
     ]
+
+
+def _list_radius(found: Facts) -> list[str]:
+    """Why the radius is what it is, where it follows from public facts."""
+    tuning = found.get("tuning")
+    return [] if tuning is None else [f"  radius=auto: {tuning['reason']}"]
 
 
 def _or(value: Any, otherwise: str) -> str:

@@ -43,7 +43,7 @@ from dperm_cli.runner.cells.cell_budget import (
 )
 from dperm_cli.runner.cells.outside_release import check_drawn, lock_records, read_points
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import cell_schema, public_radius
 from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
 from dperm_cli.views.choose import open_view
@@ -121,9 +121,12 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
     own = None
     if cell.kernel is None:
-        constraint = cell.constraint(cell.loss.dimension(data.facts()))
+        constraint = cell.constraint(data.facts())
         problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
-        read = [repr(constraint)] if cell_schema.names_file(cell.constraint_config) else []
+        named = cell_schema.names_file(cell.constraint_config) or public_radius.is_auto(
+            cell.constraint_config
+        )
+        read = [repr(constraint)] if named else []
     else:
         made = kernel_cells.prepare(cell, data)
         problem, own = made.problem, made.kernel
@@ -271,10 +274,11 @@ def _release(
                 noise_scale=plan.noise_scale, steps=plan.steps, settings=plan.settings,
             )
         )  # fmt: skip
+    common["settings"] |= describe_radius(prepared)
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
-    rows = _trials(cell, problem, optimum, theta, common, released.info.get("settings", {}))
+    rows = _trials(cell, problem, optimum, theta, common, released.info)
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
@@ -334,14 +338,19 @@ def _trials(
     optimum: Optimum,
     theta: np.ndarray,
     common: dict[str, Any],
-    released: Mapping[str, np.ndarray],
+    released: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """A row for each trial; ``released`` are settings, [trials] each, that came out on the way."""
+    """A row for each trial; ``released`` has what came out on the way: ``settings``, [trials] each,
+    and the candidates ``chosen``."""
     # one trial at a time: a row must not depend on the number of trials
     rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
-        own = {name: float(values[trial]) for name, values in released.items()}
+        own: dict[str, Any] = {
+            name: float(values[trial]) for name, values in released.get("settings", {}).items()
+        }
+        if "chosen" in released:
+            own["tuning"] = common["settings"]["tuning"] | {"chosen": released["chosen"][trial]}
         rows.append(
             common
             | metrics.score(problem, point)
@@ -389,6 +398,15 @@ def plan_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
         "settings": dict(plan.settings),
         "events": [ledger_totals.to_dict(event) for event in plan.events],
     }
+
+
+def describe_radius(prepared: Prepared) -> dict[str, Any]:
+    """What a row says of ``constraint.radius=auto``; nothing where the radius was given."""
+    found = prepared.cell.find_radius(prepared.data.facts())
+    if found is None:
+        return {}
+    chosen = {public_radius.KEY: found.value}
+    return {"tuning": {"chosen": chosen, "epsilon": 0.0, "candidates": 1, "reason": found.reason}}
 
 
 def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:

@@ -31,11 +31,12 @@ from dperm_cli.core.fields import (
 from dperm_cli.core.memory_limits import AUTO, check_size
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.runner.compose import public_radius, tuning
 from dperm_cli.runner.sweep.backends import Options
 
 PRIVACY_KINDS = ("auto", "pure", "approx", "local")
 # Keys that came after the first release, with defaults that leave a cell what it was before
-ADDED_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
+ADDED_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}, "tune": None}
 DEFAULT_EPSILON = 1.0
 ONE_LEVEL = "cannot stand beside information=, from which a local epsilon follows"
 # What the arithmetic of plans, certificates and bounds is good for: squares and products of these
@@ -113,6 +114,13 @@ class CellKeys(CheckedFields):
         Check(check_weight),
         Help("lasso |theta|_1 in every record's loss"),
     ] = 0.0
+    tune: Annotated[
+        Mapping[str, Any] | None,
+        Check(tuning.check_tune),
+        Help(
+            "candidates of a private choice: 'tune={constraint.radius: [1, 10], ridge: [0, 0.1]}'"
+        ),
+    ] = None
     trials: Annotated[
         Count, Range(1, 1_000_000), Help("independent repetitions of the release (a simulation)")
     ] = 10
@@ -238,9 +246,18 @@ class Cell:
             kept["dataset"] = self.dataset.identity(kept["dataset"])
         return kept | {"constraint": _without_paths(kept["constraint"])}
 
-    def constraint(self, p: int) -> Any:
-        """The constraint set in dimension p."""
-        return build("constraint", self.constraint_config, p=p)
+    def constraint(self, facts: Any) -> Any:
+        """The constraint set for data of these ``PublicFacts``, which ``radius=auto`` follows."""
+        config, p = self.constraint_config, self.loss.dimension(facts)
+        found = self.find_radius(facts)
+        own = {} if found is None else {"radius": found.value}
+        return build("constraint", config | own, p=p)
+
+    def find_radius(self, facts: Any) -> public_radius.PublicRadius | None:
+        """The radius that ``constraint.radius=auto`` stands for, with its reason; else None."""
+        if not public_radius.is_auto(self.constraint_config):
+            return None
+        return public_radius.resolve_radius(self, facts)
 
 
 def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
@@ -257,7 +274,13 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     privacy = build_privacy(config["privacy"])
     epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
-    _build_once(made, "constraint", config["constraint"], p=0)
+    if asked.tune is not None:
+        config = tuning.put_in_force(config, asked.tune)
+    constraint = config["constraint"]
+    if not (isinstance(constraint, dict) and public_radius.is_auto(constraint)):
+        _build_once(made, "constraint", constraint, p=0)
+    elif registry.load("constraint", constraint.get("name", "")).radius_around is not None:
+        _build_once(made, "constraint", constraint | {"radius": 1.0}, p=0)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
@@ -286,6 +309,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         kernel=_kernel(made, config.get("kernel", ADDED_KEYS["kernel"])),
     )
     _check_task(cell)
+    public_radius.check_rule(cell)
     return cell
 
 

@@ -299,7 +299,7 @@ def _count_products(cell: Cell, size: Size, entries: float) -> float:
     """Multiplications of all trials of a cell: each gradient goes twice through its row."""
     facts = _facts(cell, size)
     assert facts is not None
-    constraint = cell.constraint(int(cell.loss.dimension(facts)))
+    constraint = cell.constraint(facts)
     spec = spec_of(facts, cell.loss, constraint, Regulariser(cell.ridge, cell.lasso))
     try:
         kind = kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)

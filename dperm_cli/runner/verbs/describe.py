@@ -143,6 +143,7 @@ def collect_facts(
         "smoothness": spec.smoothness,
         "strong_convexity": spec.strong_convexity,
         "radius": constraint.radius,
+        **run_cell.describe_radius(prepared),
         "diameter": constraint.diameter,
         "width": width,
         "width_error": error,
