@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,10 @@ from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
 
 MAX_WORD = 1 << 20  # characters of one word
+# Keys that name a column: any text of a header is a value, whatever Hydra's grammar makes of it.
+# Null, whole numbers, lists, and what stands in quotes mean what they mean elsewhere.
+COLUMN_KEYS = ("dataset.target", "target")
+_NO_COLUMN = re.compile(r"(?i:null)|[-+]?\d+|\[.*\]|'.*'|\".*\"", re.DOTALL)
 LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
 
@@ -121,8 +126,8 @@ def parse(arguments: Sequence[str]) -> Request:
     if looked is not None:
         checks.choice("--cfg", looked, ("job", "preflight"))
     _check_shapes(words.operands)
-    settings = tuple(_setting(word) for word in words.operands)
     multirun = "-m" in words.switches
+    settings = tuple(_read_setting(word, multirun) for word in words.operands)
     _check_sweeps(settings, multirun)
     folder = words.options.get("--config-dir")
     return Request(settings, multirun, folder, looked == "job", looked == "preflight")
@@ -164,6 +169,23 @@ def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:
             listed = ",".join(str(value) for value in setting.values)
             allowed = f"several values need -m, or '{setting.key}=[{listed}]'"
             raise InputError(setting.key, listed, allowed)
+
+
+def _read_setting(word: str, multirun: bool) -> Setting:
+    """A setting as it was typed; a value that names a column is text where it is nothing else."""
+    key, _, text = word.partition("=")
+    if key not in COLUMN_KEYS:
+        return _setting(word)
+    own = Setting(key, (text,), False)
+    is_list = multirun and "," in text
+    if not _NO_COLUMN.fullmatch(text) and not is_list:
+        _check_word(word)
+        return check_setting(own)
+    try:
+        found = _setting(word)
+    except InputError:
+        return check_setting(own)
+    return found if multirun or not found.sweep else check_setting(own)
 
 
 def _setting(word: str) -> Setting:

@@ -152,6 +152,7 @@ def collect_facts(
         "floor_excess_risk": floor - optimum.value,
         "floor_excess_risk_per_record": (floor - optimum.value) / spec.n,
         "metrics": metrics.score(problem, optimum.theta),
+        "references": metrics.score_references(problem, optimum.theta),
         "relation": prepared.cell.relation,
         "delta": _delta(prepared),
         "epsilons": epsilons,

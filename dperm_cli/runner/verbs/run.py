@@ -204,11 +204,19 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
         with refuse_errors():
             if name not in loaded:
                 loaded[name] = item.dataset.load()
+                _warn_of_columns(item)
             data = loaded[name]
             _check_scaling(item, data)
             prepared.append(cells.prepare(item, data))
             _check_constants(item, prepared[-1].problem)
     return prepared
+
+
+def _warn_of_columns(item: cell_schema.Cell) -> None:
+    """A line on stderr where rows are scaled on raw columns: it follows from what is declared."""
+    if item.dataset.is_raw:
+        words = item.dataset.warn_of_columns()
+        print(f"warning: {item.name_of('dataset')}: {words}", file=sys.stderr)
 
 
 def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
