@@ -246,7 +246,11 @@ def _say_lines(facts: _Facts) -> list[str]:
         if line.constant
     )
     words = []
-    if any(line.kind == "floor" for line in facts.lines):
+    floors = [line for line in facts.lines if line.kind == "floor"]
+    if any(line.mechanism for line in floors):
+        words.append("Lines without marks: data-free floors, of points that use no data, each in "
+                     "the colour of its curve.")  # fmt: skip
+    elif floors:
         words.append("Grey line: data-free floor, the excess risk of a point that uses no data.")
     if fitted:
         words.append(f"Orders are drawn with fitted constants: {', '.join(fitted)}.")
