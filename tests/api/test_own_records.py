@@ -176,12 +176,12 @@ def test_truth_values_without_a_map_are_told_their_own(y):
 def test_truth_values_of_a_parquet_file_are_told_their_own(tmp_path):
     path = tmp_path / "own.parquet"
     pd.DataFrame({"a": ROWS[:, 0], "sick": LABELS > 0}).to_parquet(path)
-    with pytest.raises(dperm_cli.InputError, match="'{true: 1, false: -1}'"):
+    with pytest.raises(dperm_cli.InputError, match=r"'\{true: 1, false: -1\}'"):
         dperm_cli.load_data("parquet", path=path)
     found = dperm_cli.load_data("parquet", path=path, labels={"true": 1, "false": -1})
     assert set(found.y) == {-1.0, 1.0}
 
 
 def test_words_without_a_map_are_told_what_others_are():
-    with pytest.raises(dperm_cli.InputError, match="'{yes: 1, no: -1}'"):
+    with pytest.raises(dperm_cli.InputError, match=r"'\{yes: 1, no: -1\}'"):
         load(ROWS, np.where(LABELS > 0, "true", "false"))  # a value of a record: not shown
