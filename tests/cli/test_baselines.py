@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import dperm_cli
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
 
 RNG = np.random.default_rng(3)
 N = 400
@@ -107,6 +109,13 @@ def test_what_was_asked_for_is_taken(dperm, tmp_path):
 def test_points_have_no_constant(dperm, tmp_path):
     words = ("dataset.task=location", "loss=l2_median", "dataset.drop=[score]")
     assert only_row(run_table(dperm, write_table(tmp_path), *words))["p"] == 2
+
+
+def test_functions_of_a_kernel_have_no_constant(tmp_path):
+    words = ["dataset=csv", f"dataset.path={write_table(tmp_path)}", *REGRESSION]
+    for more, constant in ((["kernel=rbf", "ridge=0.1"], False), ([], True)):
+        (cell,) = study_plan.plan_study(parse([*words, *more])).cells
+        assert cell.dataset.intercept is constant
 
 
 def test_records_of_python_are_prepared_alike(tmp_path, monkeypatch):

@@ -258,6 +258,8 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
     _build_once(made, "constraint", config["constraint"], p=0)
+    kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
+    config = config if kernel is None else _drop_intercept(config)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
@@ -283,7 +285,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
-        kernel=_kernel(made, config.get("kernel", ADDED_KEYS["kernel"])),
+        kernel=kernel,
     )
     _check_task(cell)
     return cell
@@ -299,6 +301,15 @@ def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
     if asked.epsilon != DEFAULT_EPSILON:
         raise InputError("epsilon", config["epsilon"], ONE_LEVEL)
     return math.inf
+
+
+def _drop_intercept(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a cell with a kernel: a constant coordinate is for linear models, and
+    files of landmarks and queries have none."""
+    dataset = config["dataset"]
+    if not isinstance(dataset, dict) or dataset.get("intercept") != "auto":
+        return config
+    return {**config, "dataset": {**dataset, "intercept": False}}
 
 
 def _kernel(made: dict[str, Any], config: Any) -> Any:

@@ -42,6 +42,7 @@ def describe(arguments: list[str]) -> int:
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     checks.folder("out", str(out))
     made = describe_study(study, [request], " ".join(arguments))
+    run.warn_of_columns([made.prepared])
     found = made.facts
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})

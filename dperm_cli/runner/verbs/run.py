@@ -136,6 +136,7 @@ def _run_study(
     store, keys = Store(out), [item.key for item in prepared]
     todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
     preflight.check_loaded(todo, study.keys, out)
+    warn_of_columns(prepared)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
         names = given_names.write_names({item.key: item.cell.names for item in prepared})
@@ -204,7 +205,6 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
         with refuse_errors():
             if name not in loaded:
                 loaded[name] = item.dataset.load()
-                _warn_of_columns(item)
             data = loaded[name]
             _check_scaling(item, data)
             prepared.append(cells.prepare(item, data))
@@ -212,9 +212,11 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     return prepared
 
 
-def _warn_of_columns(item: cell_schema.Cell) -> None:
-    """A line on stderr where rows are scaled on raw columns: it follows from what is declared."""
-    if item.dataset.is_raw:
+def warn_of_columns(prepared: Sequence[cells.Prepared]) -> None:
+    """A line on stderr for each data set whose rows are scaled on raw columns: it follows from what
+    is declared."""
+    raw = [item.cell for item in prepared if item.cell.dataset.is_raw]
+    for item in {hash_facts(cell.config["dataset"]): cell for cell in raw}.values():
         words = item.dataset.warn_of_columns()
         print(f"warning: {item.name_of('dataset')}: {words}", file=sys.stderr)
 
