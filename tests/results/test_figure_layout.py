@@ -206,6 +206,6 @@ def test_no_line_of_a_legend_ends_between_a_setting_and_its_number(text, pieces)
 
 
 def test_other_words_before_a_number_stay_apart():
-    words = "each over 20 trials, the first 6 of 9 problems".split()
+    words = ["each", "over", "20", "trials,", "the", "first", "6", "of", "9", "problems"]
     assert join_numbers(words) == ["each", "over", "20 trials,", "the", "first", "6", "of",
                                    "9 problems"]  # fmt: skip
