@@ -43,8 +43,9 @@ def lock_records(*every: Data) -> Iterator[None]:
 def read_points(
     mechanism: Mechanism, released: Any, trials: int, constraint: ConvexSet | None
 ) -> np.ndarray:
-    """The released points, [trials, p], as an array of its own where the mechanism, or one inside of it,
-    is from outside.
+    """The released points, [trials, p], as an array of its own.
+
+    That is where the mechanism, or one inside of it, is from outside; else they are as they came.
 
     Raises:
         DpermError: They are of another form, or outside the set. No value is shown.
