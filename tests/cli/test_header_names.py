@@ -19,7 +19,7 @@ PLAIN = [
     "&a", "!tag", "a: b", "{a: 1}", "choice(a)", "range(1,3)", "glob(*)", "a|b", "-", "--m", "+x",
     "?", "a\\b", "", "dataset", "epsilon=1", "null value", "_target_", "@package", "hydra", "a/b",
     "'", "x]", "[x", "None", "tag(a)", "sort(b,a)", "interval(0,1)", ">", "%d", "`", "$x", "a;b",
-    "a.b",
+    "a.b", "${x}", "${oc.env:HOME}",
 ]  # fmt: skip
 # These mean something else where they stand without quotes.
 QUOTED = ["null", "0", "[x]", "-1", "['x']"]

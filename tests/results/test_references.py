@@ -106,10 +106,15 @@ def test_a_success_that_is_none_is_said_in_row_note_and_warning():
     assert warn_of_baselines(rows[1:]) == []
 
 
-def test_what_is_above_the_floor_does_not_look_good_and_is_no_second_warning():
-    rows = summed(rows_with(test_metric=-0.9, floor_excess_risk=1.0))
-    assert rows[0]["no_better_than"] == "mean"
-    assert warn_of_baselines(rows) == []
+def test_what_looks_good_is_told_first_and_why():
+    """A risk above the floor does not look good, and is one of those that are counted."""
+    rows = summed(rows_with("a", test_metric=-0.9, floor_excess_risk=1.0, epsilon=0.5),
+                  rows_with("b", test_metric=-0.9))  # fmt: skip
+    (line,) = warn_of_baselines(rows)
+    assert line.startswith("noisy_gd on digits at epsilon 1: ")
+    assert line.endswith("though its excess risk is below the data-free floor (and 1 more)")
+    (line,) = warn_of_baselines(rows[:1])
+    assert line.endswith("is no better than the mean (-0.013)")
 
 
 def test_a_release_says_nothing_more_about_the_records():

@@ -6,7 +6,7 @@ the records, for their holder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from dperm_cli.results.records.row_facts import Row, distinct, name_of, number
 
@@ -73,22 +73,23 @@ def _share(value: float | None) -> str:
 
 
 def warn_of_baselines(rows: Iterable[Row]) -> list[str]:
-    """A line on summary rows that look like a success and are none: their excess risk is below the
-    data-free floor, and their metric no better than a constant prediction's.
+    """A line on summary rows whose metric is no better than a constant prediction's; those come
+    first that look like a success, since their excess risk is below the data-free floor.
     """
-    found = [row for row in rows if row.get("no_better_than") and _looks_good(row)]
+    found = [row for row in rows if row.get("no_better_than")]
     if not found:
         return []
-    first, more = found[0], len(found) - 1
+    first, more = max(found, key=_looks_good), len(found) - 1
     words = (
         f"{name_of(first)} on {first['dataset']} at epsilon {number(first['epsilon'])}: "
         f"{name_metric(first)} {_share(judged_metric(first))} is no better than the "
-        f"{first['no_better_than']} ({_share(first['baseline_metric'])}), though its excess risk "
-        "is below the data-free floor"
+        f"{first['no_better_than']} ({_share(first['baseline_metric'])})"
     )
+    if _looks_good(first):
+        words += ", though its excess risk is below the data-free floor"
     return [f"{words} (and {more} more)" if more else words]
 
 
-def _looks_good(row: Mapping[str, float]) -> bool:
+def _looks_good(row: Row) -> bool:
     excess, floor = row["excess_risk_median"], row["floor_excess_risk"]
     return excess is not None and floor is not None and excess < floor

@@ -29,12 +29,17 @@ from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
 from dperm_cli.runner.compose import cell_schema
-from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
+from dperm_cli.runner.compose.user_yaml import (
+    COLUMN_KEYS,
+    DEPTH,
+    NODES,
+    refuse_programs,
+    refuse_text,
+)
 
 MAX_WORD = 1 << 20  # characters of one word
-# Keys that name a column: any text of a header is a value, whatever Hydra's grammar makes of it.
-# Null, whole numbers, lists, and what stands in quotes mean what they mean elsewhere.
-COLUMN_KEYS = ("dataset.target", "target")
+# Of a key that names a column any text is a value, whatever Hydra's grammar makes of it; but null,
+# whole numbers, lists, and what stands in quotes mean what they mean elsewhere.
 _NO_COLUMN = re.compile(r"(?i:null)|[-+]?\d+|\[.*\]|'.*'|\".*\"", re.DOTALL)
 LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
@@ -174,7 +179,7 @@ def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:
 def _read_setting(word: str, multirun: bool) -> Setting:
     """A setting as it was typed; a value that names a column is text where it is nothing else."""
     key, _, text = word.partition("=")
-    if key not in COLUMN_KEYS:
+    if key not in COLUMN_KEYS or key.endswith(("columns", "drop")):
         return _setting(word)
     own = Setting(key, (text,), False)
     is_list = multirun and "," in text
@@ -211,7 +216,8 @@ def _setting(word: str) -> Setting:
 
 
 def _check_word(word: str) -> None:
-    refuse_text("argument", word)
+    key = word.partition("=")[0]
+    refuse_text(key if key in COLUMN_KEYS else "argument", word)
     if len(word) > MAX_WORD:
         raise InputError("argument", word, f"must be at most {MAX_WORD} characters")
     deepest = max(itertools.accumulate((c in "[{(") - (c in ")}]") for c in word), default=0)
