@@ -15,10 +15,13 @@ import pytest
 # --- names of the interface --------------------------------------------------------------------
 
 CHOICE_KEYS = ("chosen", "runner_up", "predicted", "refused", "reason")  # in `settings` of auto
-TUNING = "tuning"  # in `settings`: {"chosen": {key: value}, "epsilon": paid, "candidates": k}
+TUNING = "tuning"  # in `settings` of a private choice: {"epsilon": what it cost, ...}
+RADIUS_REASON = "radius_reason"  # in `settings` where constraint.radius=auto
 PLAN_KEYS = ("mechanism", "n", "epsilon", "excess_risk_per_record", "q05", "q95", "seconds",
              "memory")  # fmt: skip
-BASELINE_METRIC, OPTIMUM_METRIC = "baseline_metric", "optimum_metric"  # columns of the summary
+# columns of the summary
+BASELINE, BASELINE_METRIC = "baseline", "baseline_metric"
+OPTIMUM_METRIC, FLOOR_METRIC, NO_BETTER_THAN = "optimum_metric", "floor_metric", "no_better_than"
 FLOOR, RISK = "floor_excess_risk_per_record", "excess_risk_per_record_median"
 NEVER_CHOSEN = {"newton", "mirror_descent", "non_private", "auto"}
 

@@ -120,10 +120,9 @@ def test_it_stands_beside_others_in_a_sweep(dperm, tmp_path):
     assert [row["status"] for row in rows] == ["ok"] * 3
 
 
-def test_what_no_mechanism_can_is_a_row_with_reasons(dperm, tmp_path):
-    """Local trust under add_remove, say: unsupported, with a reason, as of any mechanism."""
+def test_what_no_mechanism_can_is_a_row_with_a_reason(dperm, tmp_path):
     rows = run_rows(dperm, *table_words(tmp_path, "binary", 60, 3), *AUTO, "privacy=local",
-                    "noise=secure", "lasso=0.1", "delta=0.1", code=1)  # fmt: skip
+                    "noise=secure", "constraint=simplex", "loss=squared", code=1)  # fmt: skip
     assert [row["status"] for row in rows] == ["unsupported"]
     assert rows[0]["reason"]
 
