@@ -99,7 +99,8 @@ def test_with_many_records_it_comes_near_its_limit(n, p, radius):
 def test_newton_converges_at_much_epsilon():
     problem = make("logistic", 10_000, 5, 10.0)
     best, found = (
-        excesses(name, problem, [10.0], trials=20)[0] for name in ("objective_perturbation", "newton")
+        excesses(name, problem, [10.0], trials=20)[0]
+        for name in ("objective_perturbation", "newton")
     )
     assert found <= 2.0 * best
 

@@ -187,7 +187,9 @@ def test_a_target_out_of_reach_is_said(words, dperm):
 def test_a_generated_problem_is_within_its_range(n, p, epsilon, plan, dperm):
     """From public facts alone: the band holds the median in nine of ten cells; these are easy."""
     words = ["constraint.radius=10", "delta=1e-6"]
-    first = plan("task=binary", "loss=logistic", f"p={p}", f"n={n}", f"epsilon={epsilon}", *words)[0]
+    first = plan("task=binary", "loss=logistic", f"p={p}", f"n={n}", f"epsilon={epsilon}", *words)[
+        0
+    ]
     row = run_row(dperm, "dataset=synthetic_logistic", f"dataset.n={n}", f"dataset.p={p}", *words,
                   f"epsilon={epsilon}", f"mechanism={first['mechanism']}", "trials=20")  # fmt: skip
     assert first["q05"] / 3.0 <= row[RISK] <= 3.0 * first["q95"]
