@@ -108,7 +108,8 @@ def test_kernel_problems(words, dperm, tmp_path):
 
 def test_a_sweep_chooses_for_each_cell(dperm, tmp_path):
     rows = run_rows(dperm, "-m", *table_words(tmp_path, "regression", 100, 3), *AUTO,
-                    "constraint.radius=0.1,10", "epsilon=0.1,10", "loss=squared,absolute")  # fmt: skip
+                    "constraint.radius=0.1,10", "epsilon=0.1,10",
+                    "loss=squared,absolute")  # fmt: skip
     assert [row["status"] for row in rows] == ["ok"] * 8
     assert all(choice_of(row)["chosen"] for row in rows)
 

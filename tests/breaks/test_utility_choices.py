@@ -95,7 +95,7 @@ def test_it_is_resolved_for_each_cell_of_a_sweep(dperm, tmp_path):
     assert all(math.isfinite(radius) for radius in radii)
 
 
-@pytest.mark.parametrize("value", ["automatic", "[1,auto]", "none", "-auto"])
+@pytest.mark.parametrize("value", ["automatic", "none", "-auto"])
 def test_other_words_are_no_radius(value, dperm, tmp_path):
     words = table_words(tmp_path, "binary", 60, 3)
     assert_one_line(dperm("run", *words, f"constraint.radius={value}"), "constraint.radius")
@@ -153,7 +153,8 @@ def test_a_choice_costs_noise_elsewhere(dperm, tmp_path):
 def test_python_takes_the_candidates(tmp_path):
     x, y = make_binary(120, 3)
     study = dperm_cli.run(X=x, y=y, tune={"constraint.radius": [1, 10]}, trials=2, ridge=0.01,
-                          mechanism="objective_perturbation", out=tmp_path / "s", progress=False)  # fmt: skip
+                          mechanism="objective_perturbation", out=tmp_path / "s",
+                          progress=False)  # fmt: skip
     (row,) = study.frame().to_dict("records")
     assert row["status"] == "ok"
     assert row["epsilon_accounted"] <= row["epsilon"] * (1.0 + 1e-9)

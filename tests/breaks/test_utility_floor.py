@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_nor_on_other_sets_and_budgets(task, words, dperm, tmp_path):
 def test_the_risk_falls_with_epsilon(task, dperm, tmp_path):
     words = [*table_words(tmp_path, task, 1000, 5), "delta=1e-6"]
     risks = [row[RISK] for row in judge(dperm, words, "0.1,0.3,1,3,10")]
-    assert all(later <= 1.1 * earlier for earlier, later in zip(risks, risks[1:], strict=False))
+    assert all(later <= 1.1 * earlier for earlier, later in pairwise(risks))
 
 
 @AUTO

@@ -44,7 +44,8 @@ def run(dperm, folder, *words, n=200, p=4):
 def test_the_row_has_the_gaussian_scale_of_the_table(epsilon, delta, scales, dperm, tmp_path):
     for relation, scale in zip(RELATIONS, scales, strict=True):
         row = run(dperm, tmp_path, f"epsilon={epsilon}", f"delta={delta}",
-                  "mechanism.noise=gaussian", f"privacy.relation={relation}", "trials=1")  # fmt: skip
+                  "mechanism.noise=gaussian", f"privacy.relation={relation}",
+                  "trials=1")  # fmt: skip
         assert row["noise_scale"] == pytest.approx(scale, abs=6e-6)
         assert row["epsilon_accounted"] == pytest.approx(float(epsilon), rel=1e-9)
 
@@ -128,7 +129,7 @@ def test_few_records_and_few_or_many_columns(n, p, delta, dperm, tmp_path):
 @pytest.mark.parametrize("target", [1e-100, 1e-40, 1e40, 1e100])
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_targets_of_any_scale(target, delta, dperm, tmp_path):
-    """The ball reaches the optimum at each scale, or at none: the share of the floor is the same."""
+    """Whether the ball reaches the optimum or not, it is no worse than the floor."""
     path = write_npz(tmp_path / "a.npz", *make_regression(400, 3, target=target))
     words = npz_words(path, "regression", target)
     row = run_row(dperm, *words, *STATISTICS, f"delta={delta}", "epsilon=5")
@@ -235,7 +236,8 @@ def neighbours(kind):
 
 
 SETS = [["constraint.radius=1e-8"], ["constraint=l1_ball", "lasso=0.01"], ["constraint=simplex"],
-        ["constraint.radius=1e8"], ["ridge=0.1"], ["save=m.npz"], ["dataset.intercept=true"]]  # fmt: skip
+        ["constraint.radius=1e8"], ["ridge=0.1"], ["save=m.npz"],
+        ["dataset.intercept=true"]]  # fmt: skip
 KINDS = ["zero record", "zero row, another target", "opposite", "far beyond the bounds",
          "denormal", "all but one are zero", "one record less"]  # fmt: skip
 
@@ -254,7 +256,8 @@ def test_neighbours_differ_in_nothing_but_the_point(kind, words, relation, noise
         Records(*records).write(tmp_path / name / "records.npz")
         folders.append(tmp_path / name)
     words = [*npz_words("records.npz", "regression"), "dataset.test_fraction=0.2", *STATISTICS,
-             *declared, f"privacy.relation={relation}", f"mechanism.noise={noise}", *words]  # fmt: skip
+             *declared, f"privacy.relation={relation}", f"mechanism.noise={noise}",
+             *words]  # fmt: skip
     fault, one, other = neighbour_runs.run_on_both(words, *folders, cache=tmp_path / "cache")
     assert fault is None
     assert (one.status, other.status) == ("ok", "ok")
