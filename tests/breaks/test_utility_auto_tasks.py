@@ -22,6 +22,7 @@ AUTO = ["mechanism=auto", "trials=2"]
 PUBLIC = "privacy.relation=add_remove"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("words", [
     ["delta=0"], ["delta=0", PUBLIC], [PUBLIC], [PUBLIC, "privacy.population=200"],
     ["privacy=pure"], ["privacy=approx"], ["epsilon=1e-6"], ["epsilon=100"], ["delta=1e-100"],
@@ -39,6 +40,7 @@ def test_budgets_sets_and_penalties(task, words, dperm, tmp_path):
         assert row["delta_accounted"] == 0.0
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize(("task", "loss"), [
     ("binary", "hinge"), ("binary", "huberized_hinge"), ("binary", "linear"), ("binary", "squared"),

@@ -254,6 +254,7 @@ def quote(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("text", header_cases(REFUSED_IN_PYTHON))
 def test_python_takes_any_header_as_target(text, tmp_path):
     rows = np.array(wide_rows(60))
@@ -264,6 +265,7 @@ def test_python_takes_any_header_as_target(text, tmp_path):
     assert study.frame()["status"].tolist() == ["ok"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("text", header_cases(REFUSED_AS_WORDS))
 def test_the_command_line_takes_any_header_as_target(text, dperm, tmp_path):
     rows = [[row[-1], *row[:-1]] for row in wide_rows(60)]

@@ -104,6 +104,7 @@ def test_other_words_are_no_radius(value, dperm, tmp_path):
 # --- candidates --------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("words", [

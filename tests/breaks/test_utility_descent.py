@@ -44,7 +44,7 @@ def mu_of(epsilon, delta):
         tail = norm.cdf(-mu / 2.0 - epsilon / mu)
         return norm.cdf(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * tail - delta
 
-    return brentq(spare, 1e-6, 50.0)
+    return float(np.ravel(brentq(spare, 1e-6, 50.0))[0])
 
 
 HIGHER = not_yet(4, "noisy_gd ends up to twice as high as it started")

@@ -19,6 +19,7 @@ def judge(dperm, words, epsilons="0.1,1,10"):
     return rows
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("radius", ["1", "10"])
 @pytest.mark.parametrize(("task", "n", "p"), [

@@ -88,6 +88,7 @@ def test_the_joint_sensitivity_is_what_pairs_reach(cross, square, expected):
 # --- hostile sizes -----------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("radius", ["1e-8", "1e-3", "1e3", "1e8"])
 @pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "box", "simplex"])
 def test_any_radius_gives_a_point_of_the_set(constraint, radius, dperm, tmp_path):
@@ -170,6 +171,7 @@ def test_rows_of_zeros_alone(noise, relation, dperm, tmp_path):
     assert row[RISK] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("penalty", [["ridge=1e-8"], ["ridge=1e8"], ["lasso=1e-8"], ["lasso=1e8"],
                                      ["ridge=0.1", "lasso=0.01"]])  # fmt: skip
 @pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "simplex"])
@@ -242,6 +244,7 @@ KINDS = ["zero record", "zero row, another target", "opposite", "far beyond the 
          "denormal", "all but one are zero", "one record less"]  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(("kind", "words"), list(zip(KINDS, SETS, strict=True)), ids=KINDS)
