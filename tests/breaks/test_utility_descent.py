@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def mu_of(epsilon, delta):
         tail = norm.cdf(-mu / 2.0 - epsilon / mu)
         return norm.cdf(mu / 2.0 - epsilon / mu) - math.exp(epsilon) * tail - delta
 
-    return float(np.ravel(brentq(spare, 1e-6, 50.0))[0])
+    found: Any = brentq(spare, 1e-6, 50.0)
+    return float(found)
 
 
 HIGHER = not_yet(4, "noisy_gd ends up to twice as high as it started")
