@@ -16,7 +16,7 @@ from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symme
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
-from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
+from dperm_cli.mechanisms.shared.quadratic_model import minimise_models, shrink_to_centre
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, GaussianMoments, WishartDifference
@@ -94,7 +94,7 @@ class SufficientStatistics(Mechanism):
         """One release of the moments, and the minimiser of each trial's quadratic model."""
         event: Any = plan.events[0]
         gram, cross = _unpack(_release_moments(view, event, gate)[0], view.spec, event)
-        return Release(_fit_moments(gram, cross, view.spec, find_edge(event, view.spec.p)))
+        return Release(_fit_moments(gram, cross, view.spec, event))
 
     def share_statistics(self, budget: Budget) -> SufficientStatistics | None:
         """Itself with Gaussian noise, of which one release makes two that are independent."""
@@ -113,19 +113,19 @@ class SufficientStatistics(Mechanism):
         """
         spec, event = view.spec, plan.events[0]
         released, stream = _release_moments(view, event, gate)
-        edge, trials = find_edge(event, spec.p), np.arange(gate.trials)
+        trials = np.arange(gate.trials)
         scores = np.zeros((len(specs), gate.trials))
         if len(specs) > 1:
             for number in range(_COPIES):
                 copy = stream.draw_copy(number)
                 first = _unpack(released + _COUPLING * copy, spec, event)
                 second = _unpack(released - copy / _COUPLING, spec, event)
-                wider = edge * math.hypot(1.0, _COUPLING)
+                wider = math.hypot(1.0, _COUPLING)
                 for each, candidate in enumerate(specs):
-                    points = _fit_moments(*first, candidate, wider)
+                    points = _fit_moments(*first, candidate, event, wider)
                     scores[each] += _score_points(points, *second, spec)
         chosen = np.argmin(scores, axis=0)
-        fitted = [_fit_moments(*_unpack(released, spec, event), one, edge) for one in specs]
+        fitted = [_fit_moments(*_unpack(released, spec, event), one, event) for one in specs]
         return np.stack(fitted)[chosen, trials], chosen
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -189,6 +189,18 @@ def find_edge(event: Any, p: int) -> float:
     return event.scale * math.sqrt(2.0 * p)
 
 
+def _noise_of_gradient(
+    event: Any, spec: ProblemSpec, smoothness: float, square: np.ndarray
+) -> np.ndarray:
+    """The variance per coordinate of M theta - b as released, about; |theta|^2 = ``square``."""
+    entry, target = event.scale**2 / 2.0, event.scale**2
+    if event.law == "wishart":
+        entry = 2.0 * (event.scale / 2.0) ** 2 * (spec.p + 2.0)
+        target = entry / TARGET_SHARE
+    rows = smoothness * spec.row_bound**2
+    return rows**2 * entry * square + (spec.row_bound * bound_targets(spec)) ** 2 * target
+
+
 def _find_scale(law: str, budget: Budget) -> float:
     """The least scale of one release, rows and targets over their bounds."""
     if law == "gaussian":
@@ -230,13 +242,21 @@ def _unpack(noisy: np.ndarray, spec: ProblemSpec, event: Event) -> tuple[np.ndar
     return unpack_symmetric(noisy[:, :size], spec.p), noisy[:, size:]
 
 
-def _fit_moments(gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec, edge: float) -> np.ndarray:
-    """The minimisers [trials, p] of models whose eigenvalues are raised to the edge."""
+def _fit_moments(
+    gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec, event: Any, spread: float = 1.0
+) -> np.ndarray:
+    """The points [trials, p] of moments whose noise is ``spread`` times that of the event.
+
+    Eigenvalues are raised to the edge of the noise, and minimisers drawn to the centre by it.
+    """
     form: Any = spec.form
     values, basis = np.linalg.eigh(gram)
-    curved = (form.smoothness * spec.row_bound**2) * np.maximum(values, edge)
+    raised = np.maximum(values, spread * find_edge(event, spec.p))
+    curved = (form.smoothness * spec.row_bound**2) * raised
     slope = spec.row_bound * bound_targets(spec) * cross
-    return minimise_models(curved, basis, slope, spec)
+    found = minimise_models(curved, basis, slope, spec)
+    variance = _noise_of_gradient(event, spec, form.smoothness, np.sum(found**2, axis=1))
+    return shrink_to_centre(found, curved, basis, slope, spread**2 * variance, spec)
 
 
 def _score_points(
