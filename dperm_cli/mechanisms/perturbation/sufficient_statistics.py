@@ -15,6 +15,7 @@ from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symme
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
+from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -127,6 +128,13 @@ class SufficientStatistics(Mechanism):
             first, second, mechanism, kind="threshold", floor=floor, must_catch=removed
         )
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the noise in the normal equations at an optimum."""
+        variance = _find_variance(plan.settings["noise"], plan.noise_scale, spec)
+        curved: Any = spec.form
+        size = curved.smoothness * spec.row_bound * bound_targets(spec)
+        return predict_from_noise(spec, math.sqrt(variance) * size)
+
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.
 
@@ -137,13 +145,20 @@ class SufficientStatistics(Mechanism):
             return self.noise
         if budget.delta == 0.0:
             return "wishart"
-        target = bound_targets(spec)
-        reach = spec.constraint.radius * spec.row_bound
-        square = min(reach / target if target > 0.0 else math.inf, TYPICAL_RADIUS) ** 2
-        gaussian = _find_scale("gaussian", budget) ** 2 * (square / 2.0 + 1.0)
-        half = _find_scale("wishart", budget) / 2.0
-        wishart = 2.0 * half**2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
+        gaussian, wishart = (
+            _find_variance(law, _find_scale(law, budget), spec) for law in ("gaussian", "wishart")
+        )
         return "wishart" if wishart < gaussian else "gaussian"
+
+
+def _find_variance(law: str, scale: float, spec: ProblemSpec) -> float:
+    """The variance per coordinate in the normal equations, rows and targets over their bounds."""
+    target = bound_targets(spec)
+    reach = spec.constraint.radius * spec.row_bound
+    square = min(reach / target if target > 0.0 else math.inf, TYPICAL_RADIUS) ** 2
+    if law == "gaussian":
+        return scale**2 * (square / 2.0 + 1.0)
+    return 2.0 * (scale / 2.0) ** 2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
 
 
 def bound_targets(spec: ProblemSpec) -> float:

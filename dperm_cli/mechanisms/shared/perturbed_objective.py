@@ -13,6 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
+from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -98,6 +99,13 @@ class PerturbedMechanism(Mechanism):
         first, second = cast(tuple[PerturbedObjective, GammaNorm | Gaussian], plan.events[:2])
         planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
         return Release(_noisy_minimiser(view, planned, gate, self.is_centred))
+
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the linear term, which is noise on the sum of gradients."""
+        gamma = plan.settings["noise"] == "gamma"
+        return predict_from_noise(
+            spec, plan.noise_scale * math.sqrt(spec.p + 1.0 if gamma else 1.0)
+        )
 
     @property
     def is_centred(self) -> bool:

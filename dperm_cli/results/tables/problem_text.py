@@ -144,6 +144,10 @@ def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
     if ids:
         bounds = _join(row.get("bound_upper") for row in rows)
         what = f"upper bound {bounds} ({', '.join(ids)})"
+    chosen = distinct(made, "chosen")
+    if any(chosen):
+        others = ", ".join(str(other) for other in distinct(made, "runner_up"))
+        what = f"chooses {_join(row.get('chosen') for row in rows)} (runner-up {others}); {what}"
     return f"  {name:<{width}}  {made[0]['guarantee']:<6}  {what}; {steps}"
 
 

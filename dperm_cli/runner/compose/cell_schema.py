@@ -267,7 +267,9 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(config["mechanism"], asked.calibration, sampler),
+        mechanism=build_mechanism(
+            config["mechanism"], asked.calibration, sampler, asked.noise == "secure"
+        ),
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy.name,
         relation=privacy.relation,
@@ -325,8 +327,11 @@ def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     return configure(registry.load(group, config["name"]), group, given, **extra)
 
 
-def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
-    """A mechanism; the run's calibration and sampler are handed to those that use them."""
+def build_mechanism(
+    config: dict[str, Any], calibration: str, sampler: Any = None, on_grid: bool = False
+) -> Any:
+    """A mechanism; the run's calibration, sampler and form of noise are handed to those that use
+    them."""
     names = fields_of(registry.load("mechanism", config.get("name", "")))
     if "calibration" in names:
         # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
@@ -335,12 +340,14 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
         config = {**config, "calibration": calibration if follows else own}
     if sampler is not None and "sampler" in names:
         config = {**config, "sampler": sampler}
+    if "on_grid" in names:
+        config = {**config, "on_grid": on_grid}
     inner = config.get("inner")
     if isinstance(inner, dict) and isinstance(inner.get("name"), str):
         from dperm_cli.mechanisms.shared.inner_mechanism import prefix_error_keys as named_inner
 
         # a combinator is given its inner mechanism as an object
-        made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
+        made = named_inner(lambda: build_mechanism(inner, calibration, sampler, on_grid))
         config = {**config, "inner": made}
     return build("mechanism", config)
 
