@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import EitherNoise, Plan, Release
-from dperm_cli.mechanisms.shared import noisy_minimiser, predicted_risk
+from dperm_cli.mechanisms.shared import noisy_minimiser
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -77,12 +76,11 @@ class OutputPerturbation(EitherNoise):
         return Release(noisy_minimiser.release_minimiser(view, plan.events[0], certificate, gate))
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
-        """That of the noise times the curvature: the ridge's, and the mean one of the loss."""
+        """(s^2 / 2) times the trace of the Hessian: that of the ridge, and of a record's loss."""
         bends = spec.lipschitz * spec.row_bound if spec.smoothness is None else spec.smoothness
-        curvature = spec.n * (spec.strong_convexity + bends / spec.p)
         gamma = plan.settings["noise"] == "gamma"
-        noise = plan.noise_scale * math.sqrt(spec.p + 1.0 if gamma else 1.0)
-        return predicted_risk.predict_from_noise(spec, noise * curvature)
+        square = plan.noise_scale**2 * (spec.p + 1.0 if gamma else 1.0)
+        return 0.5 * square * (spec.strong_convexity * spec.p + bends)
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: its gradient is minus the minimiser.

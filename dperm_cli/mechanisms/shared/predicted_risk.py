@@ -97,7 +97,9 @@ def predict_from_noise(spec: ProblemSpec, noise: float) -> float:
     x, reach = max(relative_noise(spec, noise), LEAST_SHARE), typical_reach(spec)
     logs = LEVEL + NOISE_POWER * math.log(x * reach) - KNEE_POWER * math.log1p(KNEE / x)
     logs += COLUMNS_POWER * math.log(spec.p) + REACH_POWER * math.log(reach)
-    return loss_unit(spec) * math.exp(logs)
+    found, modulus = loss_unit(spec) * math.exp(logs), spec.n * spec.strong_convexity
+    # what noise moves the minimiser of a strongly convex sum by
+    return min(found, noise**2 * spec.p / (2.0 * modulus * spec.n)) if modulus > 0.0 else found
 
 
 def relative_noise(spec: ProblemSpec, noise: float) -> float:

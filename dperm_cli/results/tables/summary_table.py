@@ -21,6 +21,7 @@ from dperm_cli.results.records.row_facts import (
     name_of,
     number,
     problem_of,
+    read_map,
 )
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
@@ -301,12 +302,15 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
 
 def _tell_choices(rows: Sequence[Row]) -> list[str]:
     """What a mechanism that chooses another one has chosen, at which epsilons."""
-    told = [row for row in rows if "chosen" in (row["settings"] or {})]
-    keyed = group_by(told, lambda row: (name_of(row), str(row["settings"].get("chosen"))))
+    told = [(row, read_map(row.get("settings"))) for row in rows]
+    keyed = group_by(
+        [pair for pair in told if "chosen" in pair[1]],
+        lambda pair: (name_of(pair[0]), str(pair[1]["chosen"])),
+    )
     found: dict[str, list[str]] = {}
     for (name, chosen), group in keyed.items():
-        at = ", ".join(dict.fromkeys(number(row["epsilon"]) for row in group))
-        others = dict.fromkeys(row["settings"].get("runner_up") or "none" for row in group)
+        at = ", ".join(dict.fromkeys(number(row["epsilon"]) for row, _ in group))
+        others = dict.fromkeys(str(settings.get("runner_up") or "none") for _, settings in group)
         words = f"{chosen} at epsilon {at} (runner-up {', '.join(others)})"
         found.setdefault(name, []).append(words)
     return [

@@ -67,10 +67,10 @@ def find_first(
 
 
 def build_shipped(
-    names: Iterable[str], calibration: str, sampler: Any = None
+    names: Iterable[str], calibration: str, sampler: Any = None, on_grid: bool = False
 ) -> Iterator[tuple[str, Any]]:
     """Mechanisms with the settings that they are shipped with, each with its name."""
     composer = Composer()
     for name in names:
         config = composer.compose({"mechanism": name})["mechanism"]
-        yield name, cell_schema.build_mechanism(config, calibration, sampler)
+        yield name, cell_schema.build_mechanism(config, calibration, sampler, on_grid)

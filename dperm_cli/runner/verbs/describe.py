@@ -168,7 +168,7 @@ def collect_facts(
 def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     shipped = fitting_mechanism.build_shipped(
-        registry.list_protective(), like.calibration, like.sampler
+        registry.list_protective(), like.calibration, like.sampler, like.noise == "secure"
     )
     return {name: (name, made) for name, made in shipped}
 
