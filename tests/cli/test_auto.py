@@ -55,7 +55,6 @@ def test_secure_noise_has_a_choice_of_its_own(dperm):
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        (("privacy=local",), "auto gives pure or approx guarantees, not local"),
         (("calibration=paper",), "name a mechanism for calibration=paper"),
         (("privacy=pure", "noise=secure"), "sufficient_statistics: has no secure form"),
     ],
@@ -65,6 +64,15 @@ def test_what_it_cannot_do_is_one_row_with_the_reason(dperm, keys, reason):
     (row,) = done.rows
     assert (done.code, row["status"]) == (1, "unsupported")
     assert reason in row["reason"]
+
+
+def test_users_choose_a_local_mechanism(dperm):
+    done = dperm(*RUN, *LOGISTIC, "privacy=local", "format=json")
+    (row,) = done.rows
+    found = json.loads(row["settings"])
+    assert (row["guarantee"], found["chosen"]) == ("local", "local_sgd")
+    assert row["channel"] == found["inner"]["channel"] is not None
+    assert found["refused"]["noisy_gd"] == "is for central trust"
 
 
 def test_it_runs_on_the_features_of_a_kernel(dperm):

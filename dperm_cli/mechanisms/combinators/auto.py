@@ -11,7 +11,7 @@ from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, predicted_risk
-from dperm_cli.mechanisms.shared.predicted_risk import Prediction, Ranking
+from dperm_cli.mechanisms.shared.predicted_risk import Prediction, Ranking, find_kind
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -21,8 +21,9 @@ from dperm_cli.problem.problem import ProblemSpec
 AMONG = (
     "objective_perturbation", "noisy_gd", "sufficient_statistics", "output_perturbation",
     "frank_wolfe", {"name": "huberized", "width": "auto"}, "exponential", "one_pass_sgd",
+    "local_sgd", "local_mirror_descent",
 )  # fmt: skip
-NO_SECURE_FORM = "has no secure form"
+_LOCAL = {"trust": "local", "guarantees": ("local",), "relations": ("replace_one",)}
 
 
 def build_candidates(key: str, value: Any) -> tuple[Mechanism, ...]:
@@ -50,7 +51,8 @@ class Auto(Mechanism):
     form of noise gets a prediction of its risk from public facts (docs/proofs/auto.md), and the
     least runs. Guarantee, events, ``noise_scale``, shapes and cost are those of the mechanism that
     is chosen; the choice depends on no record. Relations: replace_one and add_remove; trust:
-    central. Unsupported: what none of them supports, with the reason of each.
+    central, or local under privacy=local. Unsupported: what none of them supports, with the reason
+    of each.
 
     ``settings`` name the choice, the runner-up, all predicted risks (per record) and the refusals.
 
@@ -64,16 +66,21 @@ class Auto(Mechanism):
     among: Candidates = AMONG
     calibration: Calibration = "tight"
     on_grid: Annotated[bool, FromRun(), Help("noise=secure")] = False
+    by_users: Annotated[bool, FromRun(), Help("privacy=local")] = False
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
 
     def __post_init__(self) -> None:
-        """With noise on a grid it chooses among those that have it, and has it too."""
+        """What the run asks for is what it has: noise on a grid, trust in the user's device."""
         super().__post_init__()
-        object.__setattr__(self, "secure", self.on_grid)
+        central = not (self.on_grid or self.by_users)
         # no radius is too large for one that is for quadratic losses alone
-        free = not self.on_grid and any("quadratic" in one.requires for one in self.among)
-        object.__setattr__(self, "free_of_radius", free)
+        free = central and any("quadratic" in one.requires for one in self.among)
+        for name, value in (("secure", self.on_grid), ("free_of_radius", free)):
+            object.__setattr__(self, name, value)
+        if self.by_users:
+            for name in ("trust", "guarantees", "relations"):
+                object.__setattr__(self, name, _LOCAL[name])
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Only tight calibrations are compared."""
@@ -84,13 +91,17 @@ class Auto(Mechanism):
 
     def rank(self, spec: ProblemSpec, budget: Budget) -> Ranking:
         """All mechanisms with a plan, the least predicted risk first."""
-        fitting = [one for one in self.among if one.secure or not self.on_grid]
-        found = predicted_risk.rank(fitting, spec, budget)
-        left = {inner_mechanism.name_of(one) for one in self.among} - {
-            inner_mechanism.name_of(one) for one in fitting
-        }
-        refused = found.refusals | {name: NO_SECURE_FORM for name in sorted(left)}
-        return Ranking(found.fits, refused)
+        refused, asked = dict[str, str](), []
+        for one in self.among:
+            name = inner_mechanism.name_of(one)
+            if one.trust != self.trust:
+                refused[name] = f"is for {one.trust} trust"
+            elif self.on_grid and not one.secure:
+                refused[name] = "has no secure form"
+            else:
+                asked.append(one)
+        found = predicted_risk.rank(asked, spec, budget)
+        return Ranking(found.fits, refused | found.refusals)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The plan of the mechanism chosen, and why it was; Unsupported where none has one."""
@@ -120,7 +131,7 @@ class Auto(Mechanism):
 
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""
-        kind = "approx" if budget.delta > 0.0 else "pure"
+        kind = find_kind(budget)
         first = next(one for one in self.among if kind in one.guarantees)
         found = first.adversary(budget)
         return replace(found, mechanism=replace(self, among=(found.mechanism,)))

@@ -67,8 +67,15 @@ def rank(mechanisms: Iterable[Mechanism], spec: ProblemSpec, budget: Budget) -> 
     return Ranking(tuple(sorted(fits, key=lambda one: one.risk)), refusals)
 
 
+def find_kind(budget: Budget) -> str:
+    """The kind of guarantee that a budget is for: ``local``, ``approx`` or ``pure``."""
+    if budget.trust == "local":
+        return "local"
+    return "approx" if budget.delta > 0.0 else "pure"
+
+
 def _predict(name: str, mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Prediction:
-    kind = "approx" if budget.delta > 0.0 else "pure"
+    kind = find_kind(budget)
     if kind not in mechanism.guarantees:
         raise Unsupported(f"gives {' or '.join(mechanism.guarantees)} guarantees, not {kind}")
     if budget.relation not in mechanism.relations:

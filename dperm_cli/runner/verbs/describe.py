@@ -168,8 +168,9 @@ def collect_facts(
 def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     shipped = fitting_mechanism.build_shipped(
-        registry.list_protective(), like.calibration, like.sampler, like.noise == "secure"
-    )
+        registry.list_protective(), like.calibration, like.sampler,
+        cell_schema.list_demands(like.noise, like.privacy),
+    )  # fmt: skip
     return {name: (name, made) for name, made in shipped}
 
 
