@@ -132,14 +132,12 @@ class CellResult:
 
 def list_sources(size: str) -> list[Source]:
     """The problems of a size, the quick ones first."""
-    small = [
-        Source("breast_cancer", radius=1.0),
-        Source("diabetes", "squared", 1.0),
-        Source(n=2000, p=5),
-        Source(n=1000, p=10, loss="squared", radius=2.0, signal=0.5, flips=0.1),
-    ]
     if size == "small":
-        return small
+        return [
+            Source("breast_cancer", radius=1.0),
+            Source(n=2000, p=3),
+            Source(n=5000, p=5, loss="squared", radius=2.0, signal=0.5, flips=0.1),
+        ]
     medium = [
         *(Source("breast_cancer", loss, r) for loss in ("logistic", "hinge") for r in (1.0, 10.0)),
         *(Source("diabetes", "squared", r) for r in (1.0, 10.0)),
