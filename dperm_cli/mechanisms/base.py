@@ -146,6 +146,8 @@ class Mechanism(CheckedFields, ABC):
         inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
             for their absence.
         session: answers queries one at a time, where a mechanism has it.
+        predict_risk: ``predict_risk(spec, plan)``, about the median excess risk per record of a
+            plan, from public facts alone; ``mechanism=auto`` compares it. None gives no prediction.
 
     >>> from dperm_cli.privacy.events import Gaussian
     >>> class NoisySum(Mechanism):
@@ -174,6 +176,7 @@ class Mechanism(CheckedFields, ABC):
     sampling: ClassVar[str] = ""
     calibration: ClassVar[str] = ""
     session: ClassVar[Any] = None
+    predict_risk: ClassVar[Any] = None
 
     @abstractmethod
     def events(self, spec: Any, scale: float, budget: Budget) -> tuple[Event, ...]:

@@ -18,7 +18,6 @@ from tests.breaks._utility import (
     choice_of,
     make_binary,
     make_regression,
-    not_yet,
     npz_words,
     run_row,
     run_rows,
@@ -26,7 +25,6 @@ from tests.breaks._utility import (
     write_npz,
 )
 
-pytestmark = not_yet(3, "there is no mechanism=auto")
 AUTO = ["mechanism=auto", "trials=2"]
 
 

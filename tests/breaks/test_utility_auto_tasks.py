@@ -9,7 +9,6 @@ import dperm_cli
 from tests.breaks._utility import (
     NEVER_CHOSEN,
     choice_of,
-    not_yet,
     npz_words,
     run_row,
     run_rows,
@@ -17,7 +16,6 @@ from tests.breaks._utility import (
     write_npz,
 )
 
-pytestmark = not_yet(3, "there is no mechanism=auto")
 AUTO = ["mechanism=auto", "trials=2"]
 PUBLIC = "privacy.relation=add_remove"
 
@@ -124,7 +122,7 @@ def test_it_stands_beside_others_in_a_sweep(dperm, tmp_path):
 
 
 def test_what_no_mechanism_can_is_a_row_with_a_reason(dperm, tmp_path):
-    rows = run_rows(dperm, *table_words(tmp_path, "binary", 60, 3), *AUTO, "privacy=local",
+    rows = run_rows(dperm, *table_words(tmp_path, "binary", 60, 3), *AUTO, "delta=0",
                     "noise=secure", "constraint=simplex", "loss=squared", code=1)  # fmt: skip
     assert [row["status"] for row in rows] == ["unsupported"]
     assert rows[0]["reason"]

@@ -84,6 +84,11 @@ class OnePassSgd(EitherNoise):
             progress.report("one_pass_sgd", step + 1, batches)
         return Release(total / batches if facts["output"] == "average" else theta)
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """D G / sqrt(k), the bound of its learning rate: it is for what has no other mechanism."""
+        facts = plan.settings
+        return spec.constraint.diameter * facts["gradient_bound"] / math.sqrt(facts["batches"])
+
     def adversary(self, budget: Budget) -> Adversary:
         """One record in one batch and a ridge: theta is minus its noisy gradient."""
         chosen = replace(

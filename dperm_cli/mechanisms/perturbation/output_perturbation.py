@@ -9,6 +9,7 @@ from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import EitherNoise, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
+from dperm_cli.mechanisms.shared.noise_law import noise_moment
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -74,6 +75,13 @@ class OutputPerturbation(EitherNoise):
         """One minimisation, one draw a trial, and the projection."""
         certificate = plan.settings["minimiser_gap"]
         return Release(noisy_minimiser.release_minimiser(view, plan.events[0], certificate, gate))
+
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """(s^2 / 2) times the trace of the Hessian: that of the ridge, and of a record's loss."""
+        bends = spec.lipschitz * spec.row_bound if spec.smoothness is None else spec.smoothness
+        gamma = plan.settings["noise"] == "gamma"
+        moment = noise_moment(spec.p, plan.noise_scale, gamma)
+        return 0.5 * moment * (spec.strong_convexity + bends / spec.p)
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: its gradient is minus the minimiser.

@@ -16,6 +16,7 @@ from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
 from dperm_cli.mechanisms.shared import noise_law
 from dperm_cli.mechanisms.shared.noise_law import noise_moment
+from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -123,6 +124,12 @@ class PerturbedMechanism(Mechanism):
         first, second = cast(tuple[PerturbedObjective, GammaNorm | Gaussian], plan.events[:2])
         planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
         return Release(_noisy_minimiser(view, planned, gate, self.is_centred))
+
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the linear term, which is noise on the sum of gradients."""
+        gamma = plan.settings["noise"] == "gamma"
+        moment = noise_moment(spec.p, plan.noise_scale, gamma)
+        return predict_from_noise(spec, math.sqrt(moment / spec.p))
 
     @property
     def is_centred(self) -> bool:
