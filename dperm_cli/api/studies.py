@@ -142,12 +142,12 @@ class Study:
     @property
     def _loss(self) -> str:
         """What is to be said of records that are damaged or missing; empty where all are whole."""
-        lost = self._count_lost()
+        lost = self._count_gaps()
         verb = "is" if lost == 1 else "are"
         words = f"{lost} of {len(self._cells)} records {verb} damaged or missing"
         return f"{words}: see `dperm verify {self.folder}`" if lost else ""
 
-    def _count_lost(self) -> int:
+    def _count_gaps(self) -> int:
         return sum(self._store.state(cell) != "whole" for cell in self._cells)
 
     @cached_property
@@ -306,7 +306,7 @@ class Study:
 
     def __repr__(self) -> str:
         counts = [format_count(n, word) for word, n in self._count().items()]
-        lost = self._count_lost()
+        lost = self._count_gaps()
         counts += [f"{format_count(lost, 'record')} damaged or missing"] * bool(lost)
         lines = [f"Study({str(self.folder)!r}): {', '.join(counts)}"]
         for name in ("mechanism", "dataset", "epsilon"):

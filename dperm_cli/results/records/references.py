@@ -26,14 +26,14 @@ def find_unbeaten_baseline(row: Row) -> str | None:
     ...                         "baseline_metric": -0.01, "noise": "research"})
     'mean'
     """
-    value, baseline = judged_metric(row), row.get("baseline_metric")
+    value, baseline = find_judged_metric(row), row.get("baseline_metric")
     if value is None or baseline is None or row.get("noise") == "secure":
         return None
     sign = -1.0 if row["metric"] in SMALLER_IS_BETTER else 1.0
     return row.get("baseline") if sign * value <= sign * baseline else None
 
 
-def judged_metric(row: Row) -> float | None:
+def find_judged_metric(row: Row) -> float | None:
     """The metric that the references are on the same records as: of held-out ones, if any."""
     held = row.get("test_metric")
     return row.get("train_metric") if held is None else held
@@ -82,7 +82,7 @@ def warn_of_baselines(rows: Iterable[Row]) -> list[str]:
     first, more = max(found, key=_looks_good), len(found) - 1
     words = (
         f"{name_of(first)} on {first['dataset']} at epsilon {number(first['epsilon'])}: "
-        f"{name_metric(first)} {_share(judged_metric(first))} is no better than the "
+        f"{name_metric(first)} {_share(find_judged_metric(first))} is no better than the "
         f"{first['no_better_than']} ({_share(first['baseline_metric'])})"
     )
     if _looks_good(first):
