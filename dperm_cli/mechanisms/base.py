@@ -235,8 +235,8 @@ class EitherNoise(Mechanism):
     >>> from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
-    >>> mechanism, budget = OutputPerturbation(), Budget(1.0, 1e-6)
-    >>> [mechanism.is_gamma(bare_spec(1000, 1.0, make_ball(1.0, p)), budget) for p in (16, 17)]
+    >>> specs = [bare_spec(1000, 1.0, make_ball(1.0, p)) for p in (16, 17)]
+    >>> [EitherNoise.is_gamma(OutputPerturbation(), one, Budget(1.0, 1e-6)) for one in specs]
     [True, False]
     """
 

@@ -195,15 +195,14 @@ def test_a_ball_without_end_has_an_optimum(words, dperm, tmp_path):
 
 
 BALL, SIMPLEX = "constraint=l2_ball", "constraint=simplex"
-WORSE = not_yet(1, "with more noise than data it is up to 3 times worse than the data-free point")
 
 
 @pytest.mark.parametrize(
     ("noise", "epsilon", "constraint"),
-    [pytest.param("gaussian", "0.01", BALL, marks=WORSE),
-     pytest.param("gaussian", "0.1", BALL, marks=WORSE),
-     pytest.param("gaussian", "0.01", SIMPLEX, marks=WORSE),
-     pytest.param("wishart", "0.01", SIMPLEX, marks=WORSE),
+    [pytest.param("gaussian", "0.01", BALL),
+     pytest.param("gaussian", "0.1", BALL),
+     pytest.param("gaussian", "0.01", SIMPLEX),
+     pytest.param("wishart", "0.01", SIMPLEX),
      ("wishart", "0.01", BALL), ("wishart", "0.1", BALL)],
 )  # fmt: skip
 def test_noise_beyond_the_data_ends_near_the_floor(noise, epsilon, constraint, dperm, tmp_path):
@@ -285,7 +284,6 @@ def test_it_has_a_secure_form(dperm, tmp_path):
     assert row["arithmetic"].startswith("grid")
 
 
-@not_yet(2, "pure noise that was chosen by itself is accounted at delta")
 def test_pure_noise_that_it_chose_spends_no_delta(dperm, tmp_path):
     row = run(dperm, tmp_path, p=1)
     assert settings_of(row)["noise"] == "wishart"

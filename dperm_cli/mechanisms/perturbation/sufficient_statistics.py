@@ -16,7 +16,7 @@ from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
 from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
-from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
+from dperm_cli.mechanisms.shared.quadratic_model import minimise_models, shrink_to_centre
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, GaussianMoments, WishartDifference
@@ -99,7 +99,9 @@ class SufficientStatistics(Mechanism):
             values, find_edge(event, spec.p)
         )
         slope = spec.row_bound * bound_targets(spec) * cross
-        return Release(minimise_models(curved, basis, slope, spec))
+        found = minimise_models(curved, basis, slope, spec)
+        variance = _noise_of_gradient(event, spec, form.smoothness, np.sum(found**2, axis=1))
+        return Release(shrink_to_centre(found, curved, basis, slope, variance, spec))
 
     def adversary(self, budget: Budget) -> Adversary:
         """Least squares whose minimiser moves, in units of its noise, as far as all moments do.
@@ -178,6 +180,18 @@ def find_edge(event: Any, p: int) -> float:
     if event.law == "wishart":
         return WISHART_EDGE * event.scale / 2.0 * (p + 1.0)
     return event.scale * math.sqrt(2.0 * p)
+
+
+def _noise_of_gradient(
+    event: Any, spec: ProblemSpec, smoothness: float, square: np.ndarray
+) -> np.ndarray:
+    """The variance per coordinate of M theta - b as released, about; |theta|^2 = ``square``."""
+    entry, target = event.scale**2 / 2.0, event.scale**2
+    if event.law == "wishart":
+        entry = 2.0 * (event.scale / 2.0) ** 2 * (spec.p + 2.0)
+        target = entry / TARGET_SHARE
+    rows = smoothness * spec.row_bound**2
+    return rows**2 * entry * square + (spec.row_bound * bound_targets(spec)) ** 2 * target
 
 
 def _find_scale(law: str, budget: Budget) -> float:

@@ -23,17 +23,23 @@ def list_laws(asked: str, budget: Budget) -> tuple[bool, ...]:
 
     Args:
         asked: ``gamma``, ``gaussian`` or ``auto``.
-        budget: what may be spent; with an infinite epsilon, where a noise scale is asked about,
-            ``auto`` is Gaussian if there is a delta.
+        budget: what may be spent; epsilon is infinite where a noise scale is asked about.
 
     Raises:
-        Unsupported: Gaussian noise at delta = 0.
+        Unsupported: Gaussian noise at delta = 0; ``auto`` with a noise scale in place of epsilon.
     """
     if asked == "gaussian" and budget.delta == 0.0:
         raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
     if asked == "gamma" or budget.delta == 0.0:
         return (True,)
-    return (True, False) if asked == "auto" and math.isfinite(budget.epsilon) else (False,)
+    if asked == "gaussian":
+        return (False,)
+    if math.isinf(budget.epsilon):
+        raise Unsupported(
+            "a noise scale does not say which noise it is of: set mechanism.noise to gamma or "
+            "gaussian, or give epsilon instead"
+        )
+    return (True, False)
 
 
 def is_gamma_smaller(p: int, budget: Budget) -> bool:

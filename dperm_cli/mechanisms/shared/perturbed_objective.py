@@ -157,8 +157,8 @@ def list_laws(noise: str, budget: Budget, spec: ProblemSpec) -> tuple[bool, ...]
 
     The Gaussian form is proved where one record's Hessian has rank 1.
     """
-    laws = noise_law.list_laws(noise, budget)
-    return (True,) if noise == "auto" and hessian_rank(spec) > 1 else laws
+    only_gamma = noise == "auto" and hessian_rank(spec) > 1
+    return (True,) if only_gamma else noise_law.list_laws(noise, budget)
 
 
 def hessian_rank(spec: ProblemSpec) -> int:
