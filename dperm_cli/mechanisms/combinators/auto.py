@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core.fields import Auto as AutoWord
 from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
@@ -39,7 +40,7 @@ def build_candidates(key: str, value: Any) -> tuple[Mechanism, ...]:
 
 
 Candidates = Annotated[
-    Sequence[Any], Check(build_candidates), Help("mechanisms, the least predicted risk runs")
+    Sequence[Any] | AutoWord, Check(build_candidates), Help("mechanisms to choose from; auto = all")
 ]
 
 
@@ -63,7 +64,7 @@ class Auto(Mechanism):
     'objective_perturbation'
     """
 
-    among: Candidates = AMONG
+    among: Candidates = "auto"
     calibration: Calibration = "tight"
     on_grid: Annotated[bool, FromRun(), Help("noise=secure")] = False
     by_users: Annotated[bool, FromRun(), Help("privacy=local")] = False
@@ -73,14 +74,21 @@ class Auto(Mechanism):
     def __post_init__(self) -> None:
         """What the run asks for is what it has: noise on a grid, trust in the user's device."""
         super().__post_init__()
+        if self.among == "auto":
+            self._keep("among", build_candidates("mechanism.among", AMONG))
         central = not (self.on_grid or self.by_users)
         # no radius is too large for one that is for quadratic losses alone
-        free = central and any("quadratic" in one.requires for one in self.among)
+        free = central and any("quadratic" in one.requires for one in self.candidates)
         for name, value in (("secure", self.on_grid), ("free_of_radius", free)):
-            object.__setattr__(self, name, value)
+            self._keep(name, value)
         if self.by_users:
             for name in ("trust", "guarantees", "relations"):
-                object.__setattr__(self, name, _LOCAL[name])
+                self._keep(name, _LOCAL[name])
+
+    @property
+    def candidates(self) -> tuple[Mechanism, ...]:
+        """The mechanisms of ``among``."""
+        return cast(tuple[Mechanism, ...], self.among)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Only tight calibrations are compared."""
@@ -92,7 +100,7 @@ class Auto(Mechanism):
     def rank(self, spec: ProblemSpec, budget: Budget) -> Ranking:
         """All mechanisms with a plan, the least predicted risk first."""
         refused, asked = dict[str, str](), []
-        for one in self.among:
+        for one in self.candidates:
             name = inner_mechanism.name_of(one)
             if one.trust != self.trust:
                 refused[name] = f"is for {one.trust} trust"
@@ -132,13 +140,13 @@ class Auto(Mechanism):
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""
         kind = find_kind(budget)
-        first = next(one for one in self.among if kind in one.guarantees)
+        first = next(one for one in self.candidates if kind in one.guarantees)
         found = first.adversary(budget)
         return replace(found, mechanism=replace(self, among=(found.mechanism,)))
 
     def _find(self, settings: Mapping[str, Any]) -> Mechanism:
         name = settings["chosen"]
-        return next(one for one in self.among if inner_mechanism.name_of(one) == name)
+        return next(one for one in self.candidates if inner_mechanism.name_of(one) == name)
 
 
 def explain_choice(best: Prediction, others: Sequence[Prediction]) -> str:
