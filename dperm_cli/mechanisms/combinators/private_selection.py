@@ -75,7 +75,7 @@ class PrivateSelection(Combinator):
         Mapping[str, Any],
         Check(check_candidates),
         Help("{constraint.radius: [1, 10], ridge: [0, 0.01]}; set by tune="),
-    ] = field(default_factory=dict)
+    ] = field(default_factory=dict, hash=False)
     stopping: Annotated[
         str,
         Choices("auto", "poisson", "negative_binomial"),
