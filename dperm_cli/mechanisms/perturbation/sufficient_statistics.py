@@ -16,7 +16,8 @@ from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symme
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
-from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
+from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
+from dperm_cli.mechanisms.shared.quadratic_model import minimise_models, shrink_to_centre
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, GaussianMoments, WishartDifference
@@ -30,6 +31,8 @@ NOISES = ("auto", "gaussian", "wishart")
 TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wishart noise
 WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over c q
 TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
+# where the risk is foreseen, and what it was of that in 60 cells (docs/proofs/auto.md)
+FORESEEN_RADIUS, FORESEEN = 1.0, 0.6
 MOST_PARAMETERS = 1000
 _COUPLING, _COPIES = 1.0, 16  # tau of free validation, and over how many copies it goes
 _CALM = 1e3  # moments over their noise, in the adversary's records: theta is linear in the noise
@@ -94,7 +97,7 @@ class SufficientStatistics(Mechanism):
         """One release of the moments, and the minimiser of each trial's quadratic model."""
         event: Any = plan.events[0]
         gram, cross = _unpack(_release_moments(view, event, gate)[0], view.spec, event)
-        return Release(_fit_moments(gram, cross, view.spec, find_edge(event, view.spec.p)))
+        return Release(_fit_moments(gram, cross, view.spec, event))
 
     def share_statistics(self, budget: Budget) -> SufficientStatistics | None:
         """Itself with Gaussian noise, of which one release makes two that are independent."""
@@ -113,19 +116,19 @@ class SufficientStatistics(Mechanism):
         """
         spec, event = view.spec, plan.events[0]
         released, stream = _release_moments(view, event, gate)
-        edge, trials = find_edge(event, spec.p), np.arange(gate.trials)
+        trials = np.arange(gate.trials)
         scores = np.zeros((len(specs), gate.trials))
         if len(specs) > 1:
             for number in range(_COPIES):
                 copy = stream.draw_copy(number)
                 first = _unpack(released + _COUPLING * copy, spec, event)
                 second = _unpack(released - copy / _COUPLING, spec, event)
-                wider = edge * math.hypot(1.0, _COUPLING)
+                wider = math.hypot(1.0, _COUPLING)
                 for each, candidate in enumerate(specs):
-                    points = _fit_moments(*first, candidate, wider)
+                    points = _fit_moments(*first, candidate, event, wider)
                     scores[each] += _score_points(points, *second, spec)
         chosen = np.argmin(scores, axis=0)
-        fitted = [_fit_moments(*_unpack(released, spec, event), one, edge) for one in specs]
+        fitted = [_fit_moments(*_unpack(released, spec, event), one, event) for one in specs]
         return np.stack(fitted)[chosen, trials], chosen
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -157,6 +160,14 @@ class SufficientStatistics(Mechanism):
             first, second, mechanism, kind="threshold", floor=floor, must_catch=removed
         )
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the noise in the normal equations at an optimum."""
+        law = plan.settings["noise"]
+        variance = _find_variance(law, plan.noise_scale, spec, FORESEEN_RADIUS)
+        curved: Any = spec.form
+        size = curved.smoothness * spec.row_bound * bound_targets(spec)
+        return FORESEEN * predict_from_noise(spec, math.sqrt(variance) * size)
+
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.
 
@@ -167,13 +178,23 @@ class SufficientStatistics(Mechanism):
             return self.noise
         if budget.delta == 0.0:
             return "wishart"
-        target = bound_targets(spec)
-        reach = spec.constraint.radius * spec.row_bound
-        square = min(reach / target if target > 0.0 else math.inf, TYPICAL_RADIUS) ** 2
-        gaussian = _find_scale("gaussian", budget) ** 2 * (square / 2.0 + 1.0)
-        half = _find_scale("wishart", budget) / 2.0
-        wishart = 2.0 * half**2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
+        gaussian, wishart = (
+            _find_variance(law, _find_scale(law, budget), spec) for law in ("gaussian", "wishart")
+        )
         return "wishart" if wishart < gaussian else "gaussian"
+
+
+def _find_variance(
+    law: str, scale: float, spec: ProblemSpec, radius: float = TYPICAL_RADIUS
+) -> float:
+    """The variance per coordinate in the normal equations, rows and targets over their bounds, at
+    an optimum of the radius of the set, and of ``radius`` at most."""
+    target = bound_targets(spec)
+    reach = spec.constraint.radius * spec.row_bound
+    square = min(reach / target if target > 0.0 else math.inf, radius) ** 2
+    if law == "gaussian":
+        return scale**2 * (square / 2.0 + 1.0)
+    return 2.0 * (scale / 2.0) ** 2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
 
 
 def bound_targets(spec: ProblemSpec) -> float:
@@ -187,6 +208,18 @@ def find_edge(event: Any, p: int) -> float:
     if event.law == "wishart":
         return WISHART_EDGE * event.scale / 2.0 * (p + 1.0)
     return event.scale * math.sqrt(2.0 * p)
+
+
+def _noise_of_gradient(
+    event: Any, spec: ProblemSpec, smoothness: float, square: np.ndarray
+) -> np.ndarray:
+    """The variance per coordinate of M theta - b as released, about; |theta|^2 = ``square``."""
+    entry, target = event.scale**2 / 2.0, event.scale**2
+    if event.law == "wishart":
+        entry = 2.0 * (event.scale / 2.0) ** 2 * (spec.p + 2.0)
+        target = entry / TARGET_SHARE
+    rows = smoothness * spec.row_bound**2
+    return rows**2 * entry * square + (spec.row_bound * bound_targets(spec)) ** 2 * target
 
 
 def _find_scale(law: str, budget: Budget) -> float:
@@ -230,13 +263,21 @@ def _unpack(noisy: np.ndarray, spec: ProblemSpec, event: Event) -> tuple[np.ndar
     return unpack_symmetric(noisy[:, :size], spec.p), noisy[:, size:]
 
 
-def _fit_moments(gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec, edge: float) -> np.ndarray:
-    """The minimisers [trials, p] of models whose eigenvalues are raised to the edge."""
+def _fit_moments(
+    gram: np.ndarray, cross: np.ndarray, spec: ProblemSpec, event: Any, spread: float = 1.0
+) -> np.ndarray:
+    """The points [trials, p] of moments whose noise is ``spread`` times that of the event.
+
+    Eigenvalues are raised to the edge of the noise, and minimisers drawn to the centre by it.
+    """
     form: Any = spec.form
     values, basis = np.linalg.eigh(gram)
-    curved = (form.smoothness * spec.row_bound**2) * np.maximum(values, edge)
+    raised = np.maximum(values, spread * find_edge(event, spec.p))
+    curved = (form.smoothness * spec.row_bound**2) * raised
     slope = spec.row_bound * bound_targets(spec) * cross
-    return minimise_models(curved, basis, slope, spec)
+    found = minimise_models(curved, basis, slope, spec)
+    variance = _noise_of_gradient(event, spec, form.smoothness, np.sum(found**2, axis=1))
+    return shrink_to_centre(found, curved, basis, slope, spread**2 * variance, spec)
 
 
 def _score_points(

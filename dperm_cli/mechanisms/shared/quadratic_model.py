@@ -10,6 +10,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.solvers import optimum, trust_region
 
+NOISE_SHARE = 0.5  # of the noise in what a model gains; the whole costs more than it saves
 _SECONDS = 30.0  # for one minimiser whose gap does not close
 
 
@@ -39,6 +40,46 @@ def minimise_models(
     return np.stack(
         [optimum.solve(_as_records(*one, spec), seconds=_SECONDS).theta for one in models]
     )
+
+
+def shrink_to_centre(
+    theta: np.ndarray,
+    values: np.ndarray,
+    basis: np.ndarray,
+    b: np.ndarray,
+    variance: np.ndarray,
+    spec: ProblemSpec,
+) -> np.ndarray:
+    """Draw each minimiser towards the set's centre c, by how much of what it gains is noise.
+
+    The model falls along c + t (theta - c) by t gain - t^2 curve / 2. Its noise, to which theta was
+    fitted, has a part in gain: of about variance tr(M^-1), and not more than the noise's norm times
+    |theta - c|. With ``NOISE_SHARE`` of it taken off, the fall is largest at the t taken here. So
+    noise alone ends near c, and a clear signal is left as it is.
+
+    Args:
+        theta: the minimisers [trials, p].
+        values: the eigenvalues of each M, [trials, p], above 0.
+        basis: its eigenvectors in columns, [trials, p, p].
+        b: linear terms [trials, p].
+        variance: of the noise of the model's gradient at theta, per coordinate [trials].
+        spec: the public facts; the set, the regulariser and n are used.
+
+    Returns:
+        Points of the set [trials, p].
+    """
+    centre, penalty = spec.constraint.centre(), spec.penalty
+    way = theta - centre
+    curved = values + penalty.ridge
+    turned = np.einsum("tij,ti->tj", basis, way)
+    at_centre = np.einsum("tij,i->tj", basis, centre)
+    slope = np.sum(turned * curved * at_centre, axis=1) - np.sum(b * way, axis=1)
+    slope += penalty.lasso * (np.sum(np.abs(theta), axis=1) - np.sum(np.abs(centre)))
+    curve = np.sum(turned**2 * curved, axis=1)
+    reach = np.sqrt(variance * theta.shape[1] * np.sum(way**2, axis=1))
+    part = np.minimum(variance * np.sum(1.0 / curved, axis=1), reach)
+    share = np.clip((-slope - NOISE_SHARE * part) / np.where(curve > 0.0, curve, 1.0), 0.0, 1.0)
+    return centre + share[:, None] * way
 
 
 def _as_records(values: np.ndarray, basis: np.ndarray, b: np.ndarray, spec: ProblemSpec) -> Problem:

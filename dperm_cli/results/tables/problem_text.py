@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dperm_cli.results.records.row_facts import distinct, group_by, number
+from dperm_cli.results.records.row_facts import distinct, format_value, group_by, number
 
 MOST_LINES = 40
 WIDTH = 120
@@ -82,7 +82,7 @@ def _list_facts(found: Facts) -> list[str]:
         f"there {metric['metric']} {_or(metric['train_metric'], '-')} on training, "
         f"{_or(metric['test_metric'], '-')} on test records",
         f"data-free floor: excess risk {number(found['floor_excess_risk'])}, per record "
-        f"{number(found['floor_excess_risk_per_record'])}",
+        f"{number(found['floor_excess_risk_per_record'])}{_say_references(found)}",
     ]
 
 
@@ -90,6 +90,16 @@ def _list_radius(found: Facts) -> list[str]:
     """Why the radius is what it is, where it follows from public facts."""
     tuning = found.get("tuning")
     return [] if tuning is None else [f"  radius=auto: {tuning['reason']}"]
+
+
+def _say_references(found: Facts) -> str:
+    """The metric of what needs no fit, behind the data-free floor."""
+    told = found.get("references")
+    if not told:
+        return ""
+    floor, baseline = _or(told["floor_metric"], "-"), _or(told["baseline_metric"], "-")
+    metric = found["metrics"]["metric"]
+    return f"; {metric} {floor} there, {baseline} of the {told['baseline']}"
 
 
 def _or(value: Any, otherwise: str) -> str:
@@ -118,7 +128,8 @@ def _list_fits(found: Facts, most: int) -> list[str]:
     def rank(name: str) -> tuple[Any, ...]:
         bound = plans[name][middle].get("bound_upper")
         none = all(row.get("guarantee") in (None, "none") for row in plans[name])
-        return none, bound is None, bound or 0.0
+        own = plans[name][middle].get("chosen") is None  # what chooses stands first
+        return none, own, bound is None, bound or 0.0
 
     names = sorted(plans, key=rank)
     budget = f"{found['relation']}, delta {number(found['delta'], 3)}"
@@ -151,12 +162,16 @@ def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
     if ids:
         bounds = _join(row.get("bound_upper") for row in rows)
         what = f"upper bound {bounds} ({', '.join(ids)})"
+    chosen = distinct(made, "chosen")
+    if any(chosen):
+        others = ", ".join(str(other) for other in distinct(made, "runner_up"))
+        what = f"chooses {_join(row.get('chosen') for row in rows)} (runner-up {others}); {what}"
     return f"  {name:<{width}}  {made[0]['guarantee']:<6}  {what}; {steps}"
 
 
 def _join(values: Iterator[Any] | Sequence[Any]) -> str:
     """Values at each epsilon; one where all are the same."""
-    texts = [number(value, 3) for value in values]
+    texts = [format_value(value, 3) for value in values]
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 

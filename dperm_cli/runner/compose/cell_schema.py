@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
@@ -281,6 +282,8 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         _build_once(made, "constraint", constraint, p=0)
     elif registry.load("constraint", constraint.get("name", "")).radius_around is not None:
         _build_once(made, "constraint", constraint | {"radius": 1.0}, p=0)
+    kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
+    config = config if kernel is None else _drop_intercept(config)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
@@ -290,7 +293,9 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(config["mechanism"], asked.calibration, sampler),
+        mechanism=build_mechanism(
+            config["mechanism"], asked.calibration, sampler, list_demands(asked.noise, privacy.name)
+        ),
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy.name,
         relation=privacy.relation,
@@ -306,7 +311,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
-        kernel=_kernel(made, config.get("kernel", ADDED_KEYS["kernel"])),
+        kernel=kernel,
     )
     _check_task(cell)
     public_radius.check_rule(cell)
@@ -323,6 +328,15 @@ def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
     if asked.epsilon != DEFAULT_EPSILON:
         raise InputError("epsilon", config["epsilon"], ONE_LEVEL)
     return math.inf
+
+
+def _drop_intercept(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a cell with a kernel: a constant coordinate is for linear models, and
+    files of landmarks and queries have none."""
+    dataset = config["dataset"]
+    if not isinstance(dataset, dict) or dataset.get("intercept") != "auto":
+        return config
+    return {**config, "dataset": {**dataset, "intercept": False}}
 
 
 def _kernel(made: dict[str, Any], config: Any) -> Any:
@@ -349,8 +363,13 @@ def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     return configure(registry.load(group, config["name"]), group, given, **extra)
 
 
-def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
-    """A mechanism; the run's calibration and sampler are handed to those that use them."""
+def build_mechanism(
+    config: dict[str, Any],
+    calibration: str,
+    sampler: Any = None,
+    demands: Mapping[str, bool] = MappingProxyType({}),
+) -> Any:
+    """A mechanism; the run's calibration, sampler and demands are handed to those that use them."""
     names = fields_of(registry.load("mechanism", config.get("name", "")))
     if "calibration" in names:
         # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
@@ -359,14 +378,20 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
         config = {**config, "calibration": calibration if follows else own}
     if sampler is not None and "sampler" in names:
         config = {**config, "sampler": sampler}
+    config = {**config, **{key: value for key, value in demands.items() if key in names}}
     inner = config.get("inner")
     if isinstance(inner, dict) and isinstance(inner.get("name"), str):
         from dperm_cli.mechanisms.shared.inner_mechanism import prefix_error_keys as named_inner
 
         # a combinator is given its inner mechanism as an object
-        made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
+        made = named_inner(lambda: build_mechanism(inner, calibration, sampler, demands))
         config = {**config, "inner": made}
     return build("mechanism", config)
+
+
+def list_demands(noise: str, privacy: str) -> dict[str, bool]:
+    """What a run demands of a mechanism that chooses another one, by the name of its field."""
+    return {"on_grid": noise == "secure", "by_users": privacy == "local"}
 
 
 def uses_sampler(config: dict[str, Any]) -> bool:

@@ -32,6 +32,8 @@ from dperm_cli.solvers.optimum import Optimum
 
 EPSILONS = (0.1, 1.0, 10.0)
 WIDTH_DRAWS = 2000
+# what a plan that was chosen says of the choice
+CHOICE_KEYS = ("chosen", "runner_up", "predicted", "refused", "reason")
 
 
 def describe(arguments: list[str]) -> int:
@@ -42,6 +44,7 @@ def describe(arguments: list[str]) -> int:
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     checks.folder("out", str(out))
     made = describe_study(study, [request], " ".join(arguments))
+    run.warn_of_columns([made.prepared])
     found = made.facts
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
@@ -153,6 +156,7 @@ def collect_facts(
         "floor_excess_risk": floor - optimum.value,
         "floor_excess_risk_per_record": (floor - optimum.value) / spec.n,
         "metrics": metrics.score(problem, optimum.theta),
+        "references": metrics.score_references(problem, optimum.theta),
         "relation": prepared.cell.relation,
         "delta": _delta(prepared),
         "epsilons": epsilons,
@@ -167,8 +171,9 @@ def collect_facts(
 def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     shipped = fitting_mechanism.build_shipped(
-        registry.list_protective(), like.calibration, like.sampler
-    )
+        registry.list_protective(), like.calibration, like.sampler,
+        cell_schema.list_demands(like.noise, like.privacy),
+    )  # fmt: skip
     return {name: (name, made) for name, made in shipped}
 
 
@@ -217,14 +222,16 @@ def _outlook(
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
-        budget = replace(run_cell.find_budget(asked)[0], epsilon=epsilon)
+        budget, kind = run_cell.find_budget(asked)
+        budget = replace(budget, epsilon=epsilon)
         made = run_cell.plan_with_reserve(mechanism, spec, budget)
     except Unsupported as reason:
         return {"epsilon": epsilon, "supported": False, "reason": str(reason)}
-    kind = made.guarantee.kind
-    row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
+    given = made.guarantee.kind
+    row = {"epsilon": epsilon, "supported": True, "guarantee": given}
     row |= {"noise_scale": made.noise_scale, "steps": made.steps}
-    if kind == "none":  # bounds are about private releases
+    row |= {key: made.settings[key] for key in CHOICE_KEYS if key in made.settings}
+    if given == "none":  # bounds are about private releases
         return row
     at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
     return row | bounds.choose_best_bounds(at)
