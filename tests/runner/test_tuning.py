@@ -103,6 +103,14 @@ def test_candidates_that_are_none_are_refused_in_one_line(word, told):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "inner"), [("diabetes", "SufficientStatistics"), ("breast_cancer", "NoisyGd")]
+)
+def test_in_the_place_of_auto_stands_what_can_choose(data, inner):
+    (cell,) = plan(f"dataset={data}", "mechanism=auto", RADII)
+    assert type(cell.mechanism.inner).__name__ == inner
+
+
 def test_what_cannot_choose_is_an_unsupported_row():
     found = rows(*GRADIENT[:3], "mechanism=noisy_sgd", RADII)
     assert [row["status"] for row in found] == ["unsupported"]

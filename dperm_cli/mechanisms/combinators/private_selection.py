@@ -41,6 +41,8 @@ _FACTORS = (
     0.999,
     0.98,
     0.9,
+    0.79,
+    0.6,
 )  # on a run's mu: calibrations stop at a tolerance
 SCORE_MARGIN = 1.0  # a score counts of each loss what it moves on margins up to this
 
@@ -56,8 +58,8 @@ class PrivateSelection(Combinator):
     epsilon of pure runs); kinds and relations as ``inner`` has them; trust: central. Where the
     inner mechanism shares its statistics, candidates are compared on two independent halves made of
     one release, and the choice costs nothing. ``noise_scale`` is the inner mechanism's, in its
-    unit. Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs that are neither Gaussian
-    throughout nor pure.
+    unit. Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs of other than Gaussian
+    and pure steps.
 
     The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre.
 
