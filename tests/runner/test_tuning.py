@@ -111,6 +111,12 @@ def test_in_the_place_of_auto_stands_what_can_choose(data, inner):
     assert type(cell.mechanism.inner).__name__ == inner
 
 
+@pytest.mark.parametrize("word", ["constraint.radius=3", "ridge=0.5"])
+def test_a_key_that_is_chosen_cannot_be_set(word):
+    with pytest.raises(InputError, match="is chosen by tune="):
+        plan(*GRADIENT, BOTH, word)
+
+
 def test_what_cannot_choose_is_an_unsupported_row():
     found = rows(*GRADIENT[:3], "mechanism=noisy_sgd", RADII)
     assert [row["status"] for row in found] == ["unsupported"]
