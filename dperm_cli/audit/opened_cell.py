@@ -82,7 +82,12 @@ class ListeningTape:
         if drawn.ndim != 2 or len(drawn) < 2:
             return
         same = np.array([np.array_equal(one, drawn[0]) for one in drawn[1:]])
-        self._alike = same if self._alike is None else self._alike & same
+        if self._alike is None:
+            self._alike = same
+        elif len(same) == len(self._alike):
+            self._alike = self._alike & same
+        else:  # a run of a private selection, which only some trials have
+            self._alike = self._alike & np.all(same)
 
 
 @dataclass(frozen=True)

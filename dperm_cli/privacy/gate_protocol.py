@@ -10,9 +10,10 @@ import numpy as np
 class Tape(Protocol):
     """Observer of everything that passes the gate; may replace what is drawn.
 
-    ``value`` is what the noise hides: [trials, dim]; None for the record numbers of a batch, and
-    ``streams.LAW`` for a draw from a law, with which no value passes. ``public`` must be equal on
-    neighbouring runs. ``stream`` has the event, its number and a new ``meter()``.
+    ``value`` is what the noise hides: [trials, dim]; None for what hides nothing, as the record
+    numbers of a batch, and ``streams.LAW`` for a draw from a law, with which no value passes.
+    ``public`` must be equal on neighbouring runs. ``stream`` has the event, its number and a new
+    ``meter()``.
     """
 
     def take_draw(

@@ -136,7 +136,8 @@ class NoiseStream(Stream):
         if not isinstance(self._noise, KeyedNoise):
             raise PrivacyError("secure noise has no keys; nothing more is drawn")
         nothing, step = np.zeros((self.trials, self.dim)), self.count + number
-        return self._noise.add(nothing, self.kind, self.scale, self.dim, step)[1]
+        drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)[1]
+        return self._take_draw(None, drawn, step)
 
     def _seal_noise(self) -> SealedNoise:
         if not isinstance(self._noise, KeyedNoise):
@@ -435,7 +436,7 @@ class SelectionStream(Stream):
         among = self.event.candidates
         uniforms = exponential_noise.uniform_of_each(self._keys, 1, run)
         drawn = np.minimum((uniforms * len(among)).astype(np.int64), len(among) - 1)
-        drawn[self.numbers <= run] = -1
+        drawn = self._take_draw(None, np.where(self.numbers > run, drawn, -1), 1 + run)
         groups = [(number, np.flatnonzero(drawn == number)) for number in range(len(among))]
         return [
             (number, trials, self._gate.open_run(self._keys[trials], run, among[number]))

@@ -16,7 +16,7 @@ import pytest
 
 CHOICE_KEYS = ("chosen", "runner_up", "predicted", "refused", "reason")  # in `settings` of auto
 TUNING = "tuning"  # in `settings` of a private choice: {"epsilon": what it cost, ...}
-RADIUS_REASON = "radius_reason"  # in `settings` where constraint.radius=auto
+RADIUS_REASON = "tuning"  # in `settings`, with chosen and reason, where constraint.radius=auto
 PLAN_KEYS = ("mechanism", "n", "epsilon", "excess_risk_per_record", "q05", "q95", "seconds",
              "memory")  # fmt: skip
 # columns of the summary

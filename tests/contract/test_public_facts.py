@@ -53,8 +53,10 @@ RELEASES = {
     "newton._choose_step", "newton._step_by_hidden_matrix", "noisy_gd.descend",
     "noisy_minimiser.release_minimiser", "noisy_sgd._parts", "noisy_sgd._run_compiled",
     "noisy_sgd._run_in_row_span", "noisy_sgd._run_plain", "norm_bound.estimate",
-    "perturbed_objective._noisy_minimiser", "projected_problem.project_view", "release",
+    "perturbed_objective._noisy_minimiser", "private_selection.PrivateSelection._select",
+    "projected_problem.project_view", "release",
     "row_span.RowSpanView.__init__", "sampled_release.draw", "session",
+    "sufficient_statistics.SufficientStatistics.release_best",
     "sufficient_statistics._release_moments", "user_answers.descend",
 }  # fmt: skip
 # The adversary's own records.

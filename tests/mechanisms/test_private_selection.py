@@ -108,7 +108,7 @@ class TestBudget:
         spec = small_problem(ridge=0.1).spec()
         for inner in ({"name": "objective_perturbation", "noise": "gaussian"}, "noisy_sgd"):
             mechanism = PrivateSelection(inner=inner)
-            with pytest.raises(Unsupported, match="Gaussian throughout, or pure"):
+            with pytest.raises(Unsupported, match="Gaussian and pure steps"):
                 mechanism.plan(spec, BUDGET)
         poisson = PrivateSelection(inner="output_perturbation", stopping="poisson")
         with pytest.raises(Unsupported, match="negative_binomial"):

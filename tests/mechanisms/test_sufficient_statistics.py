@@ -208,7 +208,9 @@ def test_off_diagonal_noise_is_smaller_by_sqrt_two(noise):
     problem, mechanism = make_problem(n=1, p=2), SufficientStatistics(noise)
     plan = mechanism.plan(problem.spec(), Budget(1.0, 1e-6))
     gate = Gate([seed_sequence(0, "test", t) for t in range(4000)], plan=(plan.events, REPLACE))
-    gram, cross = sufficient_statistics._release_moments(CentralView(problem), plan.events[0], gate)
+    view, event = CentralView(problem), plan.events[0]
+    released, _ = sufficient_statistics._release_moments(view, event, gate)
+    gram, cross = sufficient_statistics._unpack(released, view.spec, event)
     size = np.std(gram, axis=0)
     assert size[0, 1] / size[0, 0] == pytest.approx(math.sqrt(0.5), rel=0.05)
     expected = 1.0 if noise == "gaussian" else math.sqrt(0.5 / 0.5)

@@ -350,8 +350,8 @@ if self.noise == 'gamma_norm':
     ),
     Patch(
         "every run has the numbers of the first", "gate.Gate.open_run",
-        "spawn_key=(run,)",
-        "spawn_key=(0,)", "private_selection",
+        "np.random.SeedSequence(entropy, spawn_key=(run,))",
+        "np.random.SeedSequence(entropy, spawn_key=(0,))", "private_selection",
     ),
     Patch(
         "the best score without its noise", "private_selection.PrivateSelection._select",

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.privacy.accounting import calibrate, ledger_totals
+from dperm_cli.privacy.accounting import calibrate, gaussian_profile, ledger_totals
 from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson
 from dperm_cli.privacy.events import (
@@ -189,14 +189,25 @@ def test_a_selection_stands_beside_other_events():
 @pytest.mark.parametrize(
     "base",
     [
-        (Gaussian(8.0, 1.0), Laplace(8.0, 1.0)),
         (SampledGaussian(8.0, 1.0, 2, 80, "poisson"),),
         (Approx(0.1, 1e-8),),
     ],
 )
 def test_runs_without_a_bound_are_unsupported(base):
-    with pytest.raises(Unsupported, match="Gaussian throughout, or pure"):
+    with pytest.raises(Unsupported, match="Gaussian and pure steps"):
         account((PoissonSelection([base], 3.0),), delta=1e-6, relation=REPLACE)
+
+
+def test_pure_steps_beside_gaussian_ones_count_as_the_gaussian_that_dominates_them():
+    """e = .25: mu = 2 Phi^-1(1 / (1 + e^-.25)) = .312585; the Gaussian's profile is above."""
+    mu = gaussian_profile.mu_of_pure(0.25)
+    assert mu == pytest.approx(2.0 * ndtri(1.0 / (1.0 + math.exp(-0.25))), rel=1e-11)
+    for epsilon in (0.0, 0.1, 0.2, 0.24):
+        pure = (math.exp(0.25) - math.exp(epsilon)) / (1.0 + math.exp(0.25))
+        assert gaussian_profile.delta(epsilon, mu) >= pure * (1.0 - 1e-12)
+    both = PoissonSelection([[Gaussian(10.0, 1.0), Laplace(8.0, 1.0)]], 3.0).loss(REPLACE)
+    assert both.selection.mu == pytest.approx(math.hypot(0.2, mu))
+    assert gaussian_profile.mu_of_pure(800.0) < math.inf
 
 
 def test_a_poisson_number_of_pure_runs_is_unsupported():

@@ -14,9 +14,9 @@ accountant, adversary, audit, axis, barrier, batch, budget, calibration, cell, c
 channel, clipping, delta, diameter, dominating pair, dual point, duality gap, epsilon, event,
 excess risk, fingerprint, gate, gradient gap, grid, group privacy, guarantee, kernel, ledger,
 linear oracle, Lipschitz constant, loss, margin, mechanism, meter, minimiser, noise scale,
-optimum, oscillation, partition, plan, post-processing, privacy loss, projection, radius,
-record, relation, release, ridge, sampler, seed, sensitivity, set, settings, smoothness,
-spec, stream, study, tape, trial, trust, view
+optimum, oscillation, partition, plan, post-processing, privacy loss, private selection,
+projection, radius, record, relation, release, ridge, sampler, seed, sensitivity, set, settings,
+smoothness, spec, stream, study, tape, trial, trust, view
 """
 
 

@@ -17,6 +17,7 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import Choices, fields_of
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import KINDS, RELATIONS
+from dperm_cli.privacy.events import Gaussian
 
 _SCALES = (2.0, 8.0)
 _DELTAS = (1e-6, 0.9)  # the second for events with a delta of their own
@@ -48,6 +49,8 @@ def _fill_in(field: Any) -> Any:
         return field.metadata[Choices][0]
     if float in field.types:
         return 1.0 if field.range.below is None else 0.5 * float(field.range.below)
+    if tuple in field.types:  # the events of one run, for each candidate
+        return [[Gaussian(_SCALES[0], 1.0)]]
     return 4 if int in field.types else ""
 
 

@@ -34,14 +34,8 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-_FACTORS = (
-    1.0,
-    1.0 - 1e-12,
-    1.0 - 1e-5,
-    0.999,
-    0.98,
-    0.9,
-)  # on a run's mu: calibrations stop at a tolerance
+# by how much the mu of a run is lowered where its events spend too much, at least, and how often
+_LOWER, _MOST_TRIES = 1e-12, 30
 SCORE_MARGIN = 1.0  # a score counts of each loss what it moves on margins up to this
 
 
@@ -56,8 +50,8 @@ class PrivateSelection(Combinator):
     epsilon of pure runs); kinds and relations as ``inner`` has them; trust: central. Where the
     inner mechanism shares its statistics, candidates are compared on two independent halves made of
     one release, and the choice costs nothing. ``noise_scale`` is the inner mechanism's, in its
-    unit. Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs that are neither Gaussian
-    throughout nor pure.
+    unit, the largest of the candidates'. Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs of other than Gaussian
+    and pure steps.
 
     The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre.
 
@@ -75,7 +69,7 @@ class PrivateSelection(Combinator):
         Mapping[str, Any],
         Check(check_candidates),
         Help("{constraint.radius: [1, 10], ridge: [0, 0.01]}; set by tune="),
-    ] = field(default_factory=dict)
+    ] = field(default_factory=dict, hash=False)
     stopping: Annotated[
         str,
         Choices("auto", "poisson", "negative_binomial"),
@@ -105,7 +99,8 @@ class PrivateSelection(Combinator):
         self, spec: ProblemSpec, specs: list[ProblemSpec], budget: Budget
     ) -> Design:
         law = self.find_law(budget)
-        for factor in _FACTORS:
+        factor, least = 1.0, _LOWER
+        for _ in range(_MOST_TRIES):
             run, score = self._split(law, budget, factor)
             plans = tuple(self.inner.plan(each, run) for each in specs)
             last = _make_score(spec, score, budget)
@@ -113,6 +108,12 @@ class PrivateSelection(Combinator):
             level = account((event,), delta=budget.delta, relation=budget.relation)
             if level.epsilon <= budget.epsilon:
                 break
+            # calibrations stop at a tolerance, and pure steps count for more than was planned
+            factor *= min(1.0 - least, budget.epsilon / level.epsilon)
+            least = min(100.0 * least, 0.1)
+        else:
+            raise Unsupported("no run of these candidates is private enough to be chosen among: "
+                              "use mechanism.inner=noisy_gd")  # fmt: skip
         alone = run.epsilon
         tuning: dict[str, Any] = {
             "candidates": len(specs),
@@ -137,7 +138,8 @@ class PrivateSelection(Combinator):
         settings = {"tuning": tuning, "inner": inner_mechanism.describe_inner(self.inner, plans[0])}
         steps = math.ceil(law.expected_runs) * (1 + max(plan.steps for plan in plans))
         certificate = plans[0].guarantee.certificate
-        return Design((event,), plans[0].noise_scale, steps, settings, certificate, inner=plans)
+        noise = max(plan.noise_scale for plan in plans)
+        return Design((event,), noise, steps, settings, certificate, inner=plans)
 
     def find_law(self, budget: Budget) -> Poisson | NegativeBinomial:
         """The law of the number of runs."""

@@ -27,7 +27,8 @@ def change_set(constraint: Any, choice: Mapping[str, float]) -> Any:
     """
     if RADIUS not in choice:
         return constraint
-    fields = fields_of(type(constraint)).values() if isinstance(constraint, CheckedFields) else ()
+    kind = type(constraint)
+    fields = fields_of(kind).values() if issubclass(kind, CheckedFields) else ()
     name = next((field.name for field in fields if field.key == RADIUS), None)
     if name is None or not constraint.symmetric:
         raise Unsupported(f"no candidates for {RADIUS}: {constraint.name} is no ball about the "

@@ -15,7 +15,7 @@ from typing import cast
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALL_MU = 0.25
@@ -66,6 +66,12 @@ def mu(epsilon: float, delta: float) -> float:
         low = low / 16.0
     log_mu = root(lambda m: log_delta(epsilon, math.exp(m)) - target, math.log(low), math.log(high))
     return math.exp(log_mu) * (1.0 - _ROUNDING)
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """The mu at which every epsilon-DP step is mu-GDP [Dong-Roth-Su 2019, Prop. 1], rounded up."""
+    # the logarithm of 1 / (1 + e^epsilon) does not overflow
+    return -2.0 * float(ndtri_exp(-np.logaddexp(0.0, epsilon))) * (1.0 + _ROUNDING)
 
 
 def _mills(x: float) -> float:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import Check
+from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw, SelectionLoss
 from dperm_cli.privacy.budget import weakest_kind
 from dperm_cli.privacy.events.base import Event, PrivacyLoss
@@ -41,7 +42,7 @@ class PrivateSelection(Event):
     ``candidates`` has the events of one run, its score's included, for each candidate that a run
     may try; which one it tries is drawn, all alike. A subclass has the law of K. What is shown is
     the best run and its candidate, or a public start where K = 0. It is accounted for where every
-    run is mu-GDP, or pure, at the dearest candidate.
+    run is of Gaussian and pure steps, at the dearest candidate.
     """
 
     stream = "SelectionStream"
@@ -77,16 +78,16 @@ class PrivateSelection(Event):
 
     def loss(self, relation: str) -> PrivacyLoss:
         runs = [[event.loss(relation) for event in events] for events in self.candidates]
-        losses = [loss for run in runs for loss in run]
-        if all(loss == PrivacyLoss(mu2=loss.mu2) for loss in losses):
-            mu2 = max(math.fsum(loss.mu2 for loss in run) for run in runs)
-            return PrivacyLoss(selection=SelectionLoss(math.sqrt(mu2), self.runs, self.count))
-        if self.kind() == "pure" and all(loss.bounded is not None for loss in losses):
+        if self.kind() == "pure" and all(loss.bounded is not None for run in runs for loss in run):
             return self.pure_loss(max(_add_epsilons(run) for run in runs))
+        squares = [[_square_mu(loss) for loss in run] for run in runs]
+        if all(square is not None for run in squares for square in run):
+            mu = math.sqrt(max(math.fsum(filter(None, run)) for run in squares))
+            return PrivacyLoss(selection=SelectionLoss(mu, self.runs, self.count))
         names = {type(event).__name__: None for events in self.candidates for event in events}
         raise Unsupported(
-            "private selection is accounted for runs that are Gaussian throughout, or pure: "
-            f"{', '.join(names)} are neither; use mechanism.inner=noisy_gd"
+            "private selection is accounted for runs of Gaussian and pure steps, and "
+            f"{', '.join(names)} are not all of these; use mechanism.inner=noisy_gd"
         )
 
     def ratio(self, relation: str) -> float:
@@ -114,6 +115,16 @@ class PrivateSelection(Event):
     def words(self, relation: str) -> str:
         runs = {"; ".join(e.words(relation) for e in events): None for events in self.candidates}
         return f"{super().words(relation)}: {' -- or: '.join(runs)}"
+
+
+def _square_mu(loss: PrivacyLoss) -> float | None:
+    """mu^2 of Gaussian or pure steps: every epsilon-DP step is mu-GDP; None of any other."""
+    if loss == PrivacyLoss(mu2=loss.mu2):
+        return loss.mu2
+    steps = loss.bounded
+    if steps is None or loss != PrivacyLoss(bounded=steps, updates=loss.updates):
+        return None
+    return steps.count * gaussian_profile.mu_of_pure(steps.reach) ** 2
 
 
 def _add_epsilons(losses: Sequence[PrivacyLoss]) -> float:

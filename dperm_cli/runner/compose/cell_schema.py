@@ -275,19 +275,16 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     privacy = build_privacy(config["privacy"])
     epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
-    if asked.tune is not None:
-        config = tuning.put_in_force(config, asked.tune)
-    constraint = config["constraint"]
-    if not (isinstance(constraint, dict) and public_radius.is_auto(constraint)):
-        _build_once(made, "constraint", constraint, p=0)
-    elif registry.load("constraint", constraint.get("name", "")).radius_around is not None:
-        _build_once(made, "constraint", constraint | {"radius": 1.0}, p=0)
+    _check_set(made, config["constraint"])
     kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
     config = config if kernel is None else _drop_intercept(config)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
     loss = _build_once(made, "loss", config["loss"])
+    if asked.tune is not None:
+        config = tuning.put_in_force(config, asked.tune, loss.quadratic)
+        _check_set(made, config["constraint"])
     sampler = _build_once(made, "sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
@@ -316,6 +313,14 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     _check_task(cell)
     public_radius.check_rule(cell)
     return cell
+
+
+def _check_set(made: dict[str, Any], config: Any) -> None:
+    """InputError for a set that there is not, in any dimension; ``radius=auto`` is one later."""
+    if not (isinstance(config, dict) and public_radius.is_auto(config)):
+        _build_once(made, "constraint", config, p=0)
+    elif registry.load("constraint", config.get("name", "")).radius_around is not None:
+        _build_once(made, "constraint", config | {"radius": 1.0}, p=0)
 
 
 def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:

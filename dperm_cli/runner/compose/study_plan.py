@@ -78,6 +78,7 @@ def plan_study(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
     settings = {setting.key: setting for setting in request.settings}  # the last one of a key holds
     composer = Composer(request.config_dir)
+    check_tuned(settings)
     check_keys({key: setting.values[0] for key, setting in settings.items()})
     axes = {key: _axis(setting, settings, composer) for key, setting in settings.items()}
     for key, values in axes.items():
@@ -95,6 +96,14 @@ def plan_study(request: Request) -> Study:
     )
     _check_seed(settings, cells)
     return _study(cells, configs[0])
+
+
+def check_tuned(settings: Mapping[str, Setting]) -> None:
+    """InputError for a key that was set though a private choice gives it its value."""
+    tunes = settings["tune"].values if "tune" in settings else ()
+    for key in (key for tune in tunes if isinstance(tune, Mapping) for key in tune):
+        if key in settings:
+            raise InputError(key, settings[key].values[0], "is chosen by tune=: leave it out")
 
 
 def check_keys(values: Mapping[str, Any]) -> None:

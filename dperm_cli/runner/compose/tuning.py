@@ -10,7 +10,7 @@ from dperm_cli.core.candidate_lists import RADIUS, check_candidates
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import keys_of
 
-NAME = "private_selection"
+NAME, AUTO, FREE, GAUSSIAN = "private_selection", "auto", "sufficient_statistics", "noisy_gd"
 
 
 def check_tune(key: str, value: Any) -> dict[str, list[float]]:
@@ -21,12 +21,18 @@ def check_tune(key: str, value: Any) -> dict[str, list[float]]:
     return found
 
 
-def put_in_force(config: Mapping[str, Any], tune: Mapping[str, list[float]]) -> dict[str, Any]:
+def put_in_force(
+    config: Mapping[str, Any], tune: Mapping[str, list[float]], quadratic: bool
+) -> dict[str, Any]:
     """A cell's configuration in which its mechanism chooses among candidates.
 
-    The set is that of the largest candidate for its radius.
+    The set is that of the largest candidate for its radius. In the place of ``auto``, whose choice
+    could follow the candidate, stands the mechanism that shares its statistics where the loss is
+    ``quadratic``, else one whose runs are Gaussian throughout.
     """
     mechanism, constraint = config["mechanism"], config["constraint"]
+    if mechanism.get("name") == AUTO:
+        mechanism = {"name": FREE if quadratic else GAUSSIAN}
     if mechanism.get("name") != NAME:
         defaults = keys_of(registry.load("mechanism", NAME)).items()
         wrapped = {key: declared.default for key, declared in defaults}
