@@ -19,7 +19,7 @@ from dperm_cli.core.errors import InputError, describe_error
 # Libraries start threads when they are imported, and read these once.
 THREADS = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS",
+    "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS",
 )  # fmt: skip
 # Signals that end no process by themselves (of which SIGIO ends one on Linux alone), and those of
 # a process that cannot go on, or not be caught: what it leaves is for the next run to take away.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core import checks
-from dperm_cli.core.environment import GROUP_SIGNALS
+from dperm_cli.core.environment import GROUP_SIGNALS, THREADS
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -37,10 +37,7 @@ WORTH = 16
 
 # Seconds after which a worker without work ends; what its libraries are told.
 _IDLE_SECONDS = 300
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
-)  # fmt: skip
+_ONE_THREAD = dict.fromkeys(THREADS, "1")
 _WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back, or to take up work
 _SILENT = logging.CRITICAL + 1  # what ends a sweep is said by errors, in a line
 _pools: dict[int, Any] = {}
