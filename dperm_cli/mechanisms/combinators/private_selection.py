@@ -50,8 +50,8 @@ class PrivateSelection(Combinator):
     epsilon of pure runs); kinds and relations as ``inner`` has them; trust: central. Where the
     inner mechanism shares its statistics, candidates are compared on two independent halves made of
     one release, and the choice costs nothing. ``noise_scale`` is the inner mechanism's, in its
-    unit, the largest of the candidates'. Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs of other than Gaussian
-    and pure steps.
+    unit, the largest of the candidates'. Shapes: theta [trials, p]. Cost: E K runs. Unsupported:
+    runs of other than Gaussian and pure steps.
 
     The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre.
 
