@@ -11,6 +11,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.losses.logistic import Logistic
 from dperm_cli.mechanisms import (
     ApproximateMinimaPerturbation,
+    HighProbability,
     Localization,
     ObjectivePerturbation,
     OnePassSgd,
@@ -92,12 +93,13 @@ def test_the_crossing_moves_with_the_gap_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("p", [2, 9, 12, 20])
-def test_the_last_stage_of_localization_takes_the_smaller_after_the_split(p):
-    """Two Gaussian stages share mu, a Gamma norm gets half of epsilon: it wins less often."""
+@pytest.mark.parametrize("outer", [Localization, HighProbability])
+def test_an_inner_mechanism_takes_the_smaller_after_the_split(outer, p):
+    """Gaussian runs share mu, those of a Gamma norm share epsilon: they win less often."""
     spec = bare_spec(10**5, 1.0, make_ball(1.0, p), regulariser=Regulariser(0.1))
     budget = Budget(1.0, 1e-6)
     plans = {
-        law: Localization(inner=OutputPerturbation(law)).plan(spec, budget)
+        law: outer(inner=OutputPerturbation(law)).plan(spec, budget)
         for law in ("gamma", "gaussian", "auto")
     }
     moments = {

@@ -321,7 +321,7 @@ if self.noise == 'gamma_norm':
         "p + 1.0 if gamma else 1.0", "1.0", "noise laws",
     ),
     Patch(
-        "the last noise is chosen before the budget is split", "localization.Localization.design",
+        "inner noise is chosen before the budget is split", "inner_noise.choose_design",
         "len(laws) < 2", "True", "noise laws",
     ),
     Patch(

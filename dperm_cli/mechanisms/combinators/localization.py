@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import Design, EitherNoise, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared import (
-    inner_mechanism,
-    noise_law,
-    noisy_minimiser,
-    perturbed_objective,
-)
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism, inner_noise, noisy_minimiser
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
-from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -60,16 +53,8 @@ class Localization(Combinator):
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone; where the inner mechanism may choose its noise,
         each law is planned with a split of its own."""
-        laws = _list_inner_laws(self.inner, spec, budget)
-        if len(laws) < 2:
-            return self._design_with(self.inner, spec, budget)
-        inner: Any = self.inner
-        return noise_law.choose_least(
-            laws,
-            lambda gamma: self._design_with(
-                replace(inner, noise="gamma" if gamma else "gaussian"), spec, budget
-            ),
-            _find_last_moment(spec.p),
+        return inner_noise.choose_design(
+            self.inner, spec, budget, lambda inner: self._design_with(inner, spec, budget)
         )
 
     def _design_with(self, inner: Mechanism, spec: ProblemSpec, budget: Budget) -> Design:
@@ -130,23 +115,6 @@ class Localization(Combinator):
         if budget.delta == 0.0:
             return Adversary(first, second, chosen, kind="threshold")
         return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
-
-
-def _list_inner_laws(inner: Mechanism, spec: ProblemSpec, budget: Budget) -> tuple[bool, ...]:
-    """Whether the last noise may be of a Gamma norm, for each law; none without such a choice."""
-    if isinstance(inner, PerturbedMechanism):
-        return perturbed_objective.list_laws(inner.noise, budget, spec)
-    return noise_law.list_laws(inner.noise, budget) if isinstance(inner, EitherNoise) else ()
-
-
-def _find_last_moment(p: int) -> Callable[[Design], float]:
-    """E |b|^2 of the last stage's noise."""
-
-    def moment(made: Design) -> float:
-        second, scale = cast(Plan, made.inner), cast(float, made.noise_scale)
-        return noise_law.noise_moment(p, scale, second.settings["noise"] == "gamma")
-
-    return moment
 
 
 def failure(n: int) -> float:
