@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.losses.logistic import Logistic
 from dperm_cli.mechanisms import (
     ApproximateMinimaPerturbation,
+    HighProbability,
+    Localization,
     ObjectivePerturbation,
     OnePassSgd,
     OutputPerturbation,
@@ -76,6 +80,36 @@ def test_a_small_gap_of_gradients_speaks_for_the_gamma_norm():
     mechanism = ObjectivePerturbation(strength=STRONG)
     taken = [plan_at(mechanism, logistic(p, 1.0), level) for p in (crossing, crossing + 1)]
     assert [made.settings["noise"] for made in taken] == ["gamma", "gaussian"]
+
+
+def test_the_crossing_moves_with_the_gap_alone(monkeypatch):
+    """Gradients of norm up to 1 that are 2 sigma(1) = 1.46212 apart: 34.65 in place of 18.05."""
+    gap = 2.0 / (1.0 + np.exp(-1.0))
+    monkeypatch.setattr(Logistic, "gradient_gap", lambda loss, bounds: gap)
+    mechanism = ObjectivePerturbation(strength=STRONG)
+    specs = [replace(logistic(p, 1.0), lipschitz=1.0) for p in (34, 35)]
+    taken = [plan_at(mechanism, spec, (1.0, 1e-6)) for spec in specs]
+    assert [made.settings["noise"] for made in taken] == ["gamma", "gaussian"]
+
+
+@pytest.mark.parametrize("p", [2, 9, 12, 20])
+@pytest.mark.parametrize("outer", [Localization, HighProbability])
+def test_an_inner_mechanism_takes_the_smaller_after_the_split(outer, p):
+    """Gaussian runs share mu, those of a Gamma norm share epsilon: they win less often."""
+    spec = bare_spec(10**5, 1.0, make_ball(1.0, p), regulariser=Regulariser(0.1))
+    budget = Budget(1.0, 1e-6)
+    plans = {
+        law: outer(inner=OutputPerturbation(law)).plan(spec, budget)
+        for law in ("gamma", "gaussian", "auto")
+    }
+    moments = {
+        law: noise_law.noise_moment(p, plans[law].noise_scale, law == "gamma")
+        for law in ("gamma", "gaussian")
+    }
+    least = min(moments, key=moments.__getitem__)
+    assert plans["auto"].inner.settings["noise"] == least
+    assert plans["auto"].noise_scale == pytest.approx(plans[least].noise_scale)
+    assert plans["auto"].guarantee.epsilon <= budget.epsilon
 
 
 @pytest.mark.parametrize("kind", [ObjectivePerturbation, ApproximateMinimaPerturbation])

@@ -244,7 +244,20 @@ def local_channels():
     tests.test_information_alone_gives_a_channel_and_an_epsilon("l_inf")
 
 
+def noise_laws():
+    from dperm_cli.mechanisms import Localization, ObjectivePerturbation, OutputPerturbation
+    from tests.mechanisms import test_noise_law as ours
+
+    ours.test_the_rule_of_one_release()
+    ours.test_one_release_crosses_where_the_scales_say(OutputPerturbation(), (1.0, 1e-6))
+    ours.test_an_objective_crosses_where_its_gaussian_form_says((1.0, 1e-6), "replace_one")
+    ours.test_auto_takes_the_smaller_noise_after_each_split(ObjectivePerturbation, 4)
+    ours.test_an_inner_mechanism_takes_the_smaller_after_the_split(Localization, 12)
+    ours.test_a_gamma_norm_spends_no_delta(OutputPerturbation("gamma"))
+
+
 CHECKS = {
+    "noise laws": noise_laws,
     "local channels": local_channels,
     "attack noisy_gd": lambda: attack("noisy_gd"),
     "attack noisy_sgd": lambda: attack("noisy_sgd"),

@@ -313,6 +313,23 @@ if self.noise == 'gamma_norm':
         "t + 0.0 * filled", "sufficient_statistics",
     ),
     Patch(
+        "the larger noise is taken", "noise_law.choose_least",
+        "min(found, key=moment)", "max(found, key=moment)", "noise laws",
+    ),
+    Patch(
+        "a Gamma norm counts as a Gaussian", "noise_law.noise_moment",
+        "p + 1.0 if gamma else 1.0", "1.0", "noise laws",
+    ),
+    Patch(
+        "inner noise is chosen before the budget is split", "inner_noise.choose_design",
+        "len(laws) < 2", "True", "noise laws",
+    ),
+    Patch(
+        "pure epsilon at a delta", "ledger_totals.find_guarantee",
+        'recompute(events, kind="pure", delta=0.0, **facts)',
+        'recompute(events, kind="pure", delta=budget.delta, **facts)', "noise laws",
+    ),
+    Patch(
         "vertices at half the oscillation", "frank_wolfe._event",
         "(spec.lipschitz * across, spec.gradient_gap * across)",
         "(0.5 * spec.lipschitz * across, 0.5 * spec.gradient_gap * across)",

@@ -11,8 +11,8 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import Design, Plan, Release
-from dperm_cli.mechanisms.shared import inner_mechanism, vertex_choice
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism, inner_noise, vertex_choice
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
@@ -54,12 +54,19 @@ class HighProbability(Combinator):
         return math.ceil(math.log2(2.0 / self.rho))
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
-        """The choice's exponent and one run's plan, from public facts alone."""
+        """The choice's exponent and one run's plan, from public facts alone; where the inner
+        mechanism may choose its noise, each law is planned with a split of its own."""
+        return inner_noise.choose_design(
+            self.inner, spec, budget, lambda inner: self._design_with(inner, spec, budget)
+        )
+
+    def _design_with(self, inner: Mechanism, spec: ProblemSpec, budget: Budget) -> Design:
+        """Choice and runs of ``inner``."""
         moves = _law(spec, 0.0).sensitivity(budget.relation)
         choice = _law(spec, calibrate.exponent(self.selection * budget.epsilon, moves))
         left = replace(budget, epsilon=(1.0 - self.selection) * budget.epsilon)
         for share in self._shares(left):
-            run = self.inner.plan(spec, share)
+            run = inner.plan(spec, share)
             events: tuple[Event, ...] = (*(run.events * self.runs), choice)
             level = account(events, delta=budget.delta, relation=budget.relation)
             if level.epsilon <= budget.epsilon:

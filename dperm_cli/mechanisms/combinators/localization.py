@@ -9,8 +9,8 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import Design, Plan, Release
-from dperm_cli.mechanisms.shared import inner_mechanism, noisy_minimiser
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism, inner_noise, noisy_minimiser
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.privacy.accounting.accountant import account
@@ -51,13 +51,20 @@ class Localization(Combinator):
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
-        """Both stages, from public facts alone."""
+        """Both stages, from public facts alone; where the inner mechanism may choose its noise,
+        each law is planned with a split of its own."""
+        return inner_noise.choose_design(
+            self.inner, spec, budget, lambda inner: self._design_with(inner, spec, budget)
+        )
+
+    def _design_with(self, inner: Mechanism, spec: ProblemSpec, budget: Budget) -> Design:
+        """Both stages, the second one by ``inner``."""
         stable, gamma = noisy_minimiser.stability(spec), budget.delta == 0.0
         for part in (inner_mechanism.split_mu(budget, 2), inner_mechanism.split_basic(budget, 2)):
             first = stable.event(noisy_minimiser.scale_for(stable, part, gamma), gamma)
             reach = stable.error + first.noise_radius(spec.p, failure(spec.n))
             near = replace_set(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
-            second = self.inner.plan(near, part)
+            second = inner.plan(near, part)
             events: tuple[Event, ...] = (first, *second.events)
             level = account(events, delta=budget.delta, relation=budget.relation)
             if level.epsilon <= budget.epsilon:
