@@ -208,6 +208,9 @@ def test_pure_steps_beside_gaussian_ones_count_as_the_gaussian_that_dominates_th
     both = PoissonSelection([[Gaussian(10.0, 1.0), Laplace(8.0, 1.0)]], 3.0).loss(REPLACE)
     assert both.selection.mu == pytest.approx(math.hypot(0.2, mu))
     assert gaussian_profile.mu_of_pure(800.0) < math.inf
+    for level in (1e-3, 0.25, 5.0):
+        found = gaussian_profile.pure_of_mu(gaussian_profile.mu_of_pure(level))
+        assert found == pytest.approx(level, rel=1e-9)
 
 
 def test_a_poisson_number_of_pure_runs_is_unsupported():

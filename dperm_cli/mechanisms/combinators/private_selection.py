@@ -21,6 +21,7 @@ from dperm_cli.mechanisms.shared.run_numbers import find_negative_binomial
 from dperm_cli.mechanisms.shared.tuning_candidates import list_choices
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.gaussian_profile import pure_of_mu
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import (
@@ -102,7 +103,7 @@ class PrivateSelection(Combinator):
         factor, least = 1.0, _LOWER
         for _ in range(_MOST_TRIES):
             run, score = self._split(law, budget, factor)
-            plans = tuple(self.inner.plan(each, run) for each in specs)
+            plans = tuple(self._plan_run(each, run, law) for each in specs)
             last = _make_score(spec, score, budget)
             event = _make_event(law, tuple((*plan.events, last) for plan in plans))
             level = account((event,), delta=budget.delta, relation=budget.relation)
@@ -159,6 +160,21 @@ class PrivateSelection(Combinator):
         mu = factor * calibrate.selection_mu(law, budget.epsilon, budget.delta)
         run = inner_mechanism.gdp_budget(math.sqrt(1.0 - self.share) * mu, budget)
         return run, math.sqrt(self.share) * mu
+
+    def _plan_run(self, spec: ProblemSpec, run: Budget, law: Poisson | NegativeBinomial) -> Plan:
+        """The inner mechanism's plan; a pure one where its steps are neither Gaussian nor pure."""
+        found = self.inner.plan(spec, run)
+        try:
+            _make_event(law, (found.events,)).loss(run.relation)
+        except Unsupported as reason:
+            if run.delta == 0.0 or "pure" not in self.inner.guarantees:
+                raise
+            mu = calibrate.mu(run.epsilon, run.delta)
+            try:
+                return self.inner.plan(spec, replace(run, epsilon=pure_of_mu(mu), delta=0.0))
+            except Unsupported:
+                raise reason from None
+        return found
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say what the choice costs."""

@@ -74,6 +74,12 @@ def mu_of_pure(epsilon: float) -> float:
     return -2.0 * float(ndtri_exp(-np.logaddexp(0.0, epsilon))) * (1.0 + _ROUNDING)
 
 
+def pure_of_mu(mu: float) -> float:
+    """The largest epsilon of which every pure step is mu-GDP, rounded down: ``mu_of_pure``'s
+    inverse."""
+    return float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 2.0 * _ROUNDING)
+
+
 def _mills(x: float) -> float:
     return math.sqrt(math.pi / 2.0) * float(erfcx(x / math.sqrt(2.0)))
 
