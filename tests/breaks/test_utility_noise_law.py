@@ -115,7 +115,8 @@ def test_the_law_is_never_the_worse_one(mechanism):
 
 
 @pytest.mark.parametrize(("mechanism", "words"), [
-    ("approximate_minima_perturbation", []), ("localization", ["ridge=0.01"]), ("one_pass_sgd", []),
+    ("approximate_minima_perturbation", []), ("one_pass_sgd", []),
+    ("localization", ["ridge=0.01", "mechanism.inner=output_perturbation"]),
 ])  # fmt: skip
 def test_the_others_choose_too(mechanism, words):
     found = plan(3, f"mechanism={mechanism}", *words, "epsilon=1", "delta=1e-6")
