@@ -39,6 +39,11 @@ class Choice:
     plugin: str
     width: str = ""
 
+    @property
+    def key_names(self) -> list[str]:
+        """The keys without their defaults."""
+        return [line.partition(":")[0].strip() for line in self.keys]
+
 
 @dataclass(frozen=True)
 class Setting:
