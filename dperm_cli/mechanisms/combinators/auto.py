@@ -43,7 +43,9 @@ def build_candidates(key: str, value: Any) -> tuple[Mechanism, ...]:
 
 
 Candidates = Annotated[
-    Sequence[Any] | AutoWord, Check(build_candidates), Help("mechanisms to choose from; auto = all")
+    Sequence[Any] | AutoWord,
+    Check(build_candidates),
+    Help("a list, as in [noisy_gd,huberized]; auto = all whose risk is predicted"),
 ]
 
 
