@@ -39,6 +39,11 @@ class Choice:
     plugin: str
     width: str = ""
 
+    @property
+    def key_names(self) -> list[str]:
+        """The keys without their defaults."""
+        return [line.partition(":")[0].strip() for line in self.keys]
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -158,6 +163,8 @@ def _explain(lines: Iterable[str], declared: dict[str, Any]) -> list[Setting]:
         if {"type": "boolean"} in forms or schema.get("type") == "boolean":
             words = ["true", "false", *words]
         shown = [*words, *filter(None, map(_describe_range, forms))]
+        if {"type": "string"} in forms:  # a column, say: a name, not a number alone
+            shown = [word for word in shown if word not in ("integer", "number")]
         told = schema.get("description", "")
         if schema.get("type") != "boolean" and shown:
             told = f"{' | '.join(shown)}{': ' * bool(told)}{told}"

@@ -87,6 +87,7 @@ def known_keys(
     known: Iterable[str],
     prefix: str = "",
     guess: Callable[[str], str | None] | None = None,
+    elsewhere: str = "",
 ) -> None:
     """Nothing, where every given key is a known one.
 
@@ -95,6 +96,7 @@ def known_keys(
         known: The keys that there are.
         prefix: What the user types before each of them, as in ``mechanism.inner.``.
         guess: What to suggest for an unknown key, instead of the nearest of the known ones.
+        elsewhere: What to type to have the key, where something else has it.
 
     Raises:
         UnknownKey: For the first key that is not known; no other function raises it.
@@ -103,7 +105,8 @@ def known_keys(
     for key in given:
         if key not in words:
             listed = [f"{prefix}{word}" for word in words]
-            raise UnknownKey(f"{prefix}{key}", listed, guess(key) if guess else None)
+            found = guess(key) if guess else None
+            raise UnknownKey(f"{prefix}{key}", listed, found, elsewhere)
 
 
 def path(key: str, value: object, allowed: str = "must be the name of a file") -> str:

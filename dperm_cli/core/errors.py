@@ -48,9 +48,12 @@ class UnknownKey(InputError):
         key: the key that was typed.
         known: the keys that there are.
         guess: what to suggest, instead of the nearest of the known keys.
+        elsewhere: what to type to have the key, behind the known ones.
     """
 
-    def __init__(self, key: str, known: Iterable[str], guess: str | None = None) -> None:
+    def __init__(
+        self, key: str, known: Iterable[str], guess: str | None = None, elsewhere: str = ""
+    ) -> None:
         known = sorted(known)
         if guess is None:
             guess = nearest(key.rpartition(".")[2], [k.rpartition(".")[2] for k in known])
@@ -58,6 +61,7 @@ class UnknownKey(InputError):
         self.nearest = guess
         hint = f" (did you mean {guess!r}?)" if guess else ""
         listed = f"known: {', '.join(known)}" if known else "there is nothing to set"
+        listed += f"; {elsewhere}" if elsewhere else ""
         DpermError.__init__(self, f"{key}: unknown key{hint}; {listed}")
 
 

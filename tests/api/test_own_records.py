@@ -20,6 +20,13 @@ def load(X, y=None, **keys):
     return dperm_cli.load_data(X=X, y=y, **keys)
 
 
+def test_rows_on_raw_columns_are_warned_of_in_the_words_of_python(capfd, tmp_path):
+    dperm_cli.run(X=ROWS, y=LABELS, **KEYS, trials=1, out=str(tmp_path / "raw"))
+    told = capfd.readouterr().err
+    assert "raw columns" in told
+    assert "dataset={'bounds': [[low, high], ...]}" in told
+
+
 def test_records_of_memory_are_those_of_a_file(run_small, tmp_path):
     """The same values are the same data: risks and noise are equal to the last bit."""
     np.savez(tmp_path / "records.npz", x=ROWS, y=LABELS)

@@ -97,3 +97,18 @@ def test_describe_names_choice_runner_up_and_risks(figures, dperm):
     said = " ".join(dperm("describe", *LOGISTIC, "mechanism=auto", "out=here").out.split())
     assert f"chooses {row['chosen']}" in said
     assert f"runner-up {row['runner_up']}" in said
+
+
+def test_a_mechanism_whose_risk_is_not_predicted_is_named(dperm):
+    done = dperm("run", *LOGISTIC, "mechanism=auto", "mechanism.among=[noisy_gd,newton]")
+    assert (done.code, done.out) == (2, "")
+    assert "must be without newton" in done.err
+    assert "mechanism=newton runs it" in done.err
+
+
+def test_describe_has_the_choice_right_below_auto(dperm):
+    done = dperm("describe", *LOGISTIC, "constraint.radius=1", "epsilon=1")
+    lines = done.out.splitlines()
+    (at,) = [i for i, line in enumerate(lines) if line.startswith("  auto ")]
+    chosen = lines[at].partition("chooses ")[2].split()[0]
+    assert lines[at + 1].split()[0] == chosen

@@ -160,6 +160,24 @@ def test_a_misspelt_key_is_answered_with_the_nearest(word, nearest, dperm):
     assert nearest in done.err.partition("known:")[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("mechanism.width=0.2",), "it belongs to mechanism=huberized"),
+        (("constraint.power=2",), "it belongs to constraint=lp_ball"),
+        (("mechanism.stps=3",), "did you mean 'steps'?"),
+        (("mechanism.stps=3",), "noisy_gd, noisy_sgd"),
+        (("mechanism=huberized", "mechanism.inner.degree=2"), "known: mechanism.inner."),
+    ],
+)
+def test_a_key_of_another_choice_is_answered_with_that_choice(words, told, dperm):
+    """With mechanism=auto by default, a key of a mechanism has to say whose key it is."""
+    done = dperm("run", *words)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1
+    assert told in done.err
+
+
 def test_every_key_on_a_page_is_known(dperm):
     known: set[str] = set()
     for group in GROUPS:

@@ -117,6 +117,15 @@ def test_what_looks_good_is_told_first_and_why():
     assert line.endswith("is no better than the mean (-0.013)")
 
 
+def test_where_the_optimum_is_no_better_either_the_warning_says_so():
+    """A median on a simplex: no noise is to blame for what the set does not allow."""
+    facts = {"metric": "mean_distance", "test_metric": 3.5, "baseline_metric": 0.5}
+    (line,) = warn_of_baselines(summed(rows_with(**facts, optimum_metric=3.4)))
+    assert "nor is the non-private optimum (3.4)" in line
+    (line,) = warn_of_baselines(summed(rows_with(**facts, optimum_metric=0.4)))
+    assert "optimum" not in line
+
+
 def test_a_release_says_nothing_more_about_the_records():
     rows = summed(rows_with(test_metric=-0.9, noise="secure"))
     assert rows[0]["no_better_than"] is None

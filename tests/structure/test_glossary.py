@@ -10,11 +10,11 @@ from tests.structure.drawings import PACKAGE, ROOT
 
 PAGE = ROOT / "docs" / "glossary.md"
 WORDS = """
-accountant, adversary, audit, axis, barrier, batch, budget, calibration, cell, certificate,
-channel, clipping, delta, diameter, dominating pair, dual point, duality gap, epsilon, event,
-excess risk, fingerprint, gate, gradient gap, grid, group privacy, guarantee, kernel, ledger,
-linear oracle, Lipschitz constant, loss, margin, mechanism, meter, minimiser, noise scale,
-optimum, oscillation, partition, plan, post-processing, privacy loss, private selection,
+accountant, adversary, audit, axis, barrier, baseline, batch, budget, calibration, cell,
+certificate, channel, clipping, delta, diameter, dominating pair, dual point, duality gap, epsilon,
+event, excess risk, fingerprint, gate, gradient gap, grid, group privacy, guarantee, kernel, ledger,
+linear oracle, Lipschitz constant, loss, margin, mechanism, meter, minimiser, noise scale, optimum,
+oscillation, partition, plan, post-processing, predicted risk, privacy loss, private selection,
 projection, radius, record, relation, release, ridge, sampler, seed, sensitivity, set, settings,
 smoothness, spec, stream, study, tape, trial, trust, view
 """

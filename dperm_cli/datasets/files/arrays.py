@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -91,6 +91,8 @@ class Arrays(TableOptions):
     >>> data.name, data.x.round(3).tolist(), data.y.tolist()
     ('toy', [[0.6, 0.8], [0.0, 1.0]], [1.0, -1.0])
     """
+
+    bounds_words: ClassVar[str] = "dataset={'bounds': [[low, high], ...]}"
 
     path: Annotated[Any, FromRun()] = "X"
     test_path: Annotated[Any, FromRun()] = None

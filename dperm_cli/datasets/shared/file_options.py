@@ -43,7 +43,7 @@ BOUNDS_NEEDED = (
 )
 RAW_WARNING = (
     "rows are {verb} on raw columns, so that one with large numbers outweighs all others; to "
-    "scale columns, say dataset.bounds='[[low, high], ...]', a public pair for each{named} (or "
+    "scale columns, say {bounds}, a public pair for each{named} (or "
     "one for all)"
 )
 MOST_NAMES = 8  # of columns, in a line
@@ -94,6 +94,7 @@ class FileOptions(RowOptions, ABC):
     """
 
     where: ClassVar[str] = "file"
+    bounds_words: ClassVar[str] = "dataset.bounds='[[low, high], ...]'"
     added_keys: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
@@ -310,7 +311,8 @@ class OwnTable(FileOptions):
         if not self.is_raw:
             return None
         verb = "scaled to one norm" if self.rows == "unit" else "shortened to one norm"
-        return RAW_WARNING.format(verb=verb, named=self._name_features())
+        named = self._name_features()
+        return RAW_WARNING.format(verb=verb, bounds=self.bounds_words, named=named)
 
     def _name_features(self) -> str:
         """The names of the features in brackets, as far as the header of a file tells them."""

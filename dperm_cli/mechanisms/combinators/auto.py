@@ -34,13 +34,18 @@ def build_candidates(key: str, value: Any) -> tuple[Mechanism, ...]:
     found = tuple(inner_mechanism.build_mechanism(one, key) for one in value)
     for one in found:
         if one.predict_risk is None:
-            words = "has a mechanism whose risk is not predicted: take it with mechanism=NAME"
-            raise InputError(key, inner_mechanism.name_of(one), words)
+            name = inner_mechanism.name_of(one)
+            words = (
+                f"must be without {name}, whose risk is not predicted (mechanism={name} runs it)"
+            )
+            raise InputError(key, name, words)
     return found
 
 
 Candidates = Annotated[
-    Sequence[Any] | AutoWord, Check(build_candidates), Help("mechanisms to choose from; auto = all")
+    Sequence[Any] | AutoWord,
+    Check(build_candidates),
+    Help("a list, as in [noisy_gd,huberized]; auto = all whose risk is predicted"),
 ]
 
 

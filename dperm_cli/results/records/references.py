@@ -26,11 +26,18 @@ def find_unbeaten_baseline(row: Row) -> str | None:
     ...                         "baseline_metric": -0.01, "noise": "research"})
     'mean'
     """
-    value, baseline = find_judged_metric(row), row.get("baseline_metric")
-    if value is None or baseline is None or row.get("noise") == "secure":
+    if row.get("noise") == "secure" or not _is_no_better(row, find_judged_metric(row)):
         return None
+    return row.get("baseline")
+
+
+def _is_no_better(row: Row, value: float | None) -> bool:
+    """Whether a metric is known and no better than that of the baseline."""
+    baseline = row.get("baseline_metric")
+    if value is None or baseline is None:
+        return False
     sign = -1.0 if row["metric"] in SMALLER_IS_BETTER else 1.0
-    return row.get("baseline") if sign * value <= sign * baseline else None
+    return sign * value <= sign * baseline
 
 
 def find_judged_metric(row: Row) -> float | None:
@@ -87,6 +94,9 @@ def warn_of_baselines(rows: Iterable[Row]) -> list[str]:
     )
     if _looks_good(first):
         words += ", though its excess risk is below the data-free floor"
+    if _is_no_better(first, first.get("optimum_metric")):
+        best = _share(first["optimum_metric"])
+        words += f"; nor is the non-private optimum ({best}): loss or set do not allow more"
     return [f"{words} (and {more} more)" if more else words]
 
 

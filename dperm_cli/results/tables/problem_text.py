@@ -25,8 +25,9 @@ Facts = Mapping[str, Any]
 def format_problem(found: Facts) -> str:
     """The facts for a terminal, in at most ``MOST_LINES`` lines.
 
-    Mechanisms come in three groups: those that fit, best first by their upper bound in the middle
-    of the epsilons; those that need another setting, and which; those for which there is none.
+    Mechanisms come in three groups: those that fit (auto, its choice, the others by their upper
+    bound in the middle of the epsilons); those that need another setting, and which; those for
+    which there is none.
 
     Args:
         found: What ``dperm describe format=json`` prints, which has everything.
@@ -125,11 +126,14 @@ def _list_fits(found: Facts, most: int) -> list[str]:
         n: rows for n, rows in found["mechanisms"].items() if any(r["supported"] for r in rows)
     }
 
+    picked = {str(rows[middle].get("chosen")) for rows in plans.values()}
+
     def rank(name: str) -> tuple[Any, ...]:
         bound = plans[name][middle].get("bound_upper")
         none = all(row.get("guarantee") in (None, "none") for row in plans[name])
-        own = plans[name][middle].get("chosen") is None  # what chooses stands first
-        return none, own, bound is None, bound or 0.0
+        # what chooses stands first, then its choice
+        own = plans[name][middle].get("chosen") is None
+        return none, own, name not in picked, bound is None, bound or 0.0
 
     names = sorted(plans, key=rank)
     budget = f"{found['relation']}, delta {number(found['delta'], 3)}"

@@ -275,7 +275,7 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
     if not rows:
         return told
     notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
-    notes += _tell_choices(rows)
+    notes += _tell_choices(rows) + _tell_tuning(rows)
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
         if ids and f"bound_{side}" in shown:
@@ -329,13 +329,34 @@ def _tell_choices(rows: Sequence[Row]) -> list[str]:
     found: dict[str, list[str]] = {}
     for (name, chosen), group in keyed.items():
         at = ", ".join(dict.fromkeys(number(row["epsilon"]) for row, _ in group))
-        others = dict.fromkeys(str(settings.get("runner_up") or "none") for _, settings in group)
+        runners = (settings.get("runner_up") for _, settings in group)
+        others = dict.fromkeys(str(name) if name else "none: no other fits" for name in runners)
         words = f"{chosen} at epsilon {at} (runner-up {', '.join(others)})"
         found.setdefault(name, []).append(words)
     return [
         "\n".join(textwrap.wrap(f"{name} chose, from public facts: {'; '.join(words)}.", 100))
         for name, words in found.items()
     ]
+
+
+def _tell_tuning(rows: Sequence[Row]) -> list[str]:
+    """Why a radius is what it is, and what a private choice cost and, in the first trial, was."""
+    told = dict[str, None]()
+    for row in rows:
+        found = read_map(row.get("settings")).get("tuning") or {}
+        if "reason" in found:
+            radius = number(row["constraint_radius"])
+            told[f"constraint.radius=auto is {radius}: {found['reason']}."] = None
+        elif "how" in found:
+            pairs = (found.get("chosen") or {}).items()
+            chosen = ", ".join(f"{key} {number(value)}" for key, value in pairs) or "nothing"
+            cost = number(found["epsilon"], 3) if found["epsilon"] else "nothing"
+            told[
+                f"{name_of(row)} at epsilon {number(row['epsilon'])} chose among "
+                f"{found['candidates']} candidates by {found['how']}, which cost {cost}"
+                f"{' of it' if found['epsilon'] else ''}; in the first trial: {chosen}."
+            ] = None
+    return ["\n".join(textwrap.wrap(text, 100)) for text in told]
 
 
 def _warn_uncertified(rows: Sequence[Row]) -> list[str]:

@@ -6,8 +6,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.core import checks
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.near_names import nearest
 from dperm_cli.runner.compose.composer import Composer
 
 INNER = "inner"
@@ -40,10 +41,24 @@ def set_key(config: dict[str, Any], group: str, path: str, value: Any, composer:
         if not _own_keys(beside):
             allowed = f"unknown key: {beside.get('name', group)} has no keys of its own"
             raise InputError(f"{group}.{path}", value, allowed)
-        checks.known_keys([word], _own_keys(beside), f"{head}.")
+        guess, elsewhere = _find_owners(group, head, word, _own_keys(beside))
+        checks.known_keys([word], _own_keys(beside), f"{head}.", lambda _: guess, elsewhere)
     assert node is not None
     inner = group == "mechanism" and last == INNER
     node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
+
+
+def _find_owners(group: str, head: str, word: str, own: list[str]) -> tuple[str | None, str]:
+    """For a key that is not among ``own``: the nearest key, of any choice of the group where none
+    of ``own`` is near, and the choices that have it, as they are typed.
+    """
+    found = catalogue.choices(group).items()
+    every = sorted({key for _, choice in found for key in choice.key_names})
+    guess = None if word in every else nearest(word, own) or nearest(word, every)
+    owners = [name for name, choice in found if (guess or word) in choice.key_names]
+    if guess in own or not owners:
+        return guess, ""
+    return guess, f"it belongs to {head}={', '.join(owners)}" + ": name one" * (len(owners) > 1)
 
 
 def _own_keys(config: Mapping[str, Any]) -> list[str]:

@@ -132,12 +132,8 @@ def suggest_nested_key(
         for group in groups
     ]
     places += [(group, choice) for group in groups for choice in every[group].values()]
-    near = (f"{group}.{key}" for group, choice in places if choice and key in _keys_of(choice))
+    near = (f"{group}.{key}" for group, choice in places if choice and key in choice.key_names)
     return next(near, None)
-
-
-def _keys_of(choice: catalogue.Choice) -> list[str]:
-    return [line.partition(":")[0].strip() for line in choice.keys]
 
 
 def _check_seed(settings: Mapping[str, Setting], cells: tuple[cell_schema.Cell, ...]) -> None:
