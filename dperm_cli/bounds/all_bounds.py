@@ -67,7 +67,7 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     Returns:
         Values by column. A column without a bound is left out.
     """
-    row: dict[str, Any] = {}
+    row, at = dict[str, Any](), at.find_chosen()
     every: list[Bound] = [*ALL, *plugin_sources.classes("bound").values()]
     for name, (kind, constant, quantity) in COLUMNS.items():
         fitting = [

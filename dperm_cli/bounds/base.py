@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
@@ -43,6 +43,12 @@ class Setting:
     noise_scale: float
     steps: int
     settings: Mapping[str, Any]
+
+    def find_chosen(self) -> Setting:
+        """The same for the mechanism that this one has chosen, if it does choose."""
+        if "chosen" not in self.settings:
+            return self
+        return replace(self, mechanism=self.settings["chosen"], settings=self.settings["inner"])
 
 
 Condition = Callable[[Setting], "str | None"]

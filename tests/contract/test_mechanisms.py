@@ -105,7 +105,7 @@ def test_yaml_gives_the_class_defaults(name):
     given = {key: value for key, value in loaded.items() if key != "name"}
     assert registry.load("mechanism", name)(**given) == default(name)
     missing = {f.name for f in dataclasses.fields(default(name))} - set(given)
-    assert missing <= {"calibration", "sampler"}
+    assert missing <= {"calibration", "sampler", "on_grid", "by_users"}
 
 
 def test_progress_says_nothing_of_the_records(name):

@@ -60,7 +60,7 @@ def test_rounding_lifts_the_sum_by_a_quarter_of_the_width(loss):
 def test_by_default_it_is_the_method_that_the_paper_compares_with():
     plan = Huberized().plan(small_problem(loss="hinge").spec(), BUDGET)
     assert plan.settings["inner"]["name"] == "objective_perturbation"
-    assert plan.settings["inner"]["noise"] == "gaussian"
+    assert plan.settings["inner"]["noise"] == "gamma"  # of three numbers the smaller one
     assert Huberized(QUICK).plan(small_problem().spec(), BUDGET).settings["inner"]["name"] == (
         "noisy_gd"
     )
@@ -95,3 +95,27 @@ def test_only_what_was_asked_for_runs_without_a_guarantee():
     assert Huberized(asked, 0.1).is_unprotected
     assert not Huberized({**asked, "calibration": "tight"}, 0.1).is_unprotected
     assert not Huberized(QUICK, 0.1).is_unprotected
+
+
+def test_width_auto_is_the_width_of_the_least_predicted_risk():
+    """Much noise is worth a wide rounding, little noise a narrow one; a smooth loss has none."""
+    spec = small_problem(loss="hinge", n=2000).spec()
+    widths = []
+    for epsilon in (0.1, 100.0):
+        plan = Huberized(width="auto").plan(spec, Budget(epsilon, 1e-7))
+        widths.append(plan.settings["width"])
+        by_hand = Huberized(width=widths[-1]).plan(spec, Budget(epsilon, 1e-7))
+        assert (plan.events, plan.settings) == (by_hand.events, by_hand.settings)
+    assert widths[0] > widths[1]
+    smooth = Huberized(width="auto").plan(small_problem(loss="logistic").spec(), BUDGET)
+    assert smooth.settings["width"] is None
+    problem = small_problem(loss="hinge", n=20)
+    assert released(Huberized(width="auto"), problem).shape == (1, 3)
+
+
+def test_width_auto_needs_a_budget_and_a_prediction():
+    spec = small_problem(loss="hinge").spec()
+    with pytest.raises(Unsupported, match="give epsilon"):
+        Huberized(width="auto").events(spec, 1.0, BUDGET)
+    with pytest.raises(Unsupported, match="set the width"):
+        Huberized("newton", "auto").plan(spec, BUDGET)

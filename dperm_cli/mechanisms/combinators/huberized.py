@@ -7,14 +7,19 @@ from typing import Annotated
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.fields import Help, Positive
+from dperm_cli.core.fields import Auto, Help, Positive
 from dperm_cli.mechanisms.base import Design, Plan, Release
-from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.mechanisms.shared import inner_mechanism, predicted_risk
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
 from dperm_cli.views.central import CentralView
+
+# Widths that width=auto compares, in the unit of margins, and what one of them adds to a record's
+# excess: ROUNDING h^ROUNDING_POWER, fitted to hinge cells (docs/proofs/huberized.md)
+WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+ROUNDING, ROUNDING_POWER = 0.004, 2.5
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Huberized(ChangedProblem):
     moves by n h / 4 at most; excess risk is measured with the original loss. Guarantee, events,
     ``noise_scale``, shapes and cost are the inner mechanism's for the rounded loss, which the
     records enter instead of the original one; trust: central. A smooth loss stays as it is.
+    ``width=auto`` takes the width of the least predicted risk, from public facts.
     Unsupported: losses with kinks that have no rounded form here (absolute, the medians), and
     whatever the inner mechanism does not support.
 
@@ -36,10 +42,14 @@ class Huberized(ChangedProblem):
     'huberized_hinge'
     """
 
-    width: Annotated[Positive, Help("half-width h of the rounding of a kink")] = 0.1
+    width: Annotated[
+        Positive | Auto, Help("half-width h of the rounding of a kink; auto = least predicted risk")
+    ] = 0.1
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""
+        if self.width == "auto":
+            return self._at_best_width(spec, budget).design(spec, budget)
         loss = self.round_loss(spec)
         found = self.inner.plan(self.change_facts(spec, budget), budget)
         settings = {
@@ -53,13 +63,26 @@ class Huberized(ChangedProblem):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release, its view showing the rounded loss."""
-        loss = self.round_loss(view.spec)
+        width = plan.settings["width"]
+        loss = None if width is None else replace(self, width=width).round_loss(view.spec)
         seen = view if loss is None else view.replace_set(loss=loss)
         return self.inner.release(seen, inner_mechanism.inner_plan(plan, plan.events), gate)
+
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """The inner mechanism's on the rounded loss, and about what rounding adds."""
+        width = plan.settings["width"]
+        if width is None:
+            raise Unsupported(f"nothing to round: {spec.loss} has no kinks")
+        assert plan.inner is not None
+        unit = predicted_risk.margin_unit(spec)
+        added = ROUNDING * (width / unit) ** ROUNDING_POWER * predicted_risk.loss_unit(spec)
+        return self.inner.predict_risk(spec, plan.inner) + added
 
     def round_loss(self, spec: ProblemSpec) -> Loss | None:
         """The loss with its kink rounded off, None for a smooth one."""
         if spec.form is not None and spec.form.round_kink is not None:
+            if self.width == "auto":
+                raise Unsupported("width=auto is chosen for a budget: give epsilon, or the width")
             return spec.form.round_kink(self.width)
         if spec.smoothness is None:
             known = ", ".join(registry.list_offering("loss", "round_kink"))
@@ -77,3 +100,14 @@ class Huberized(ChangedProblem):
         return replace(
             found, entry_bound=spec.entry_bound, phi=spec.phi, phi_row_bound=spec.phi_row_bound
         )
+
+    def _at_best_width(self, spec: ProblemSpec, budget: Budget) -> Huberized:
+        """The same at the width of the least predicted risk."""
+        if self.inner.predict_risk is None:
+            name = inner_mechanism.name_of(self.inner)
+            raise Unsupported(f"width=auto needs a prediction, and {name} has none: set the width")
+        unit = predicted_risk.margin_unit(spec)
+        every = [replace(self, width=width * unit) for width in WIDTHS]
+        if spec.smoothness is not None:
+            return every[0]  # nothing to round
+        return min(every, key=lambda one: one.predict_risk(spec, one.plan(spec, budget)))

@@ -13,6 +13,11 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.shared.predicted_risk import (
+    descent_factor,
+    predict_from_noise,
+    relative_noise,
+)
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -74,6 +79,12 @@ class NoisyGd(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the descent, all trials at once."""
         return Release(descend(view, plan, gate)[plan.settings["averaging"]])
+
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the noise on the mean of all gradients."""
+        noise = plan.noise_scale / math.sqrt(plan.steps)
+        factor = descent_factor(spec, relative_noise(spec, noise))
+        return predict_from_noise(spec, noise) * factor
 
     def adversary(self, budget: Budget) -> Adversary:
         """Opposite gradients and no momentum: theta_T is minus the sum of T noisy gradients.

@@ -16,6 +16,7 @@ from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symme
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
+from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.mechanisms.shared.quadratic_model import minimise_models
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -30,6 +31,8 @@ NOISES = ("auto", "gaussian", "wishart")
 TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wishart noise
 WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over c q
 TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
+# where the risk is foreseen, and what it was of that in 60 cells (docs/proofs/auto.md)
+FORESEEN_RADIUS, FORESEEN = 1.0, 0.6
 MOST_PARAMETERS = 1000
 _COUPLING, _COPIES = 1.0, 16  # tau of free validation, and over how many copies it goes
 _CALM = 1e3  # moments over their noise, in the adversary's records: theta is linear in the noise
@@ -157,6 +160,14 @@ class SufficientStatistics(Mechanism):
             first, second, mechanism, kind="threshold", floor=floor, must_catch=removed
         )
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """That of the noise in the normal equations at an optimum."""
+        law = plan.settings["noise"]
+        variance = _find_variance(law, plan.noise_scale, spec, FORESEEN_RADIUS)
+        curved: Any = spec.form
+        size = curved.smoothness * spec.row_bound * bound_targets(spec)
+        return FORESEEN * predict_from_noise(spec, math.sqrt(variance) * size)
+
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.
 
@@ -167,13 +178,23 @@ class SufficientStatistics(Mechanism):
             return self.noise
         if budget.delta == 0.0:
             return "wishart"
-        target = bound_targets(spec)
-        reach = spec.constraint.radius * spec.row_bound
-        square = min(reach / target if target > 0.0 else math.inf, TYPICAL_RADIUS) ** 2
-        gaussian = _find_scale("gaussian", budget) ** 2 * (square / 2.0 + 1.0)
-        half = _find_scale("wishart", budget) / 2.0
-        wishart = 2.0 * half**2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
+        gaussian, wishart = (
+            _find_variance(law, _find_scale(law, budget), spec) for law in ("gaussian", "wishart")
+        )
         return "wishart" if wishart < gaussian else "gaussian"
+
+
+def _find_variance(
+    law: str, scale: float, spec: ProblemSpec, radius: float = TYPICAL_RADIUS
+) -> float:
+    """The variance per coordinate in the normal equations, rows and targets over their bounds, at
+    an optimum of the radius of the set, and of ``radius`` at most."""
+    target = bound_targets(spec)
+    reach = spec.constraint.radius * spec.row_bound
+    square = min(reach / target if target > 0.0 else math.inf, radius) ** 2
+    if law == "gaussian":
+        return scale**2 * (square / 2.0 + 1.0)
+    return 2.0 * (scale / 2.0) ** 2 * (spec.p + 2.0) * (square + 1.0 / TARGET_SHARE)
 
 
 def bound_targets(spec: ProblemSpec) -> float:

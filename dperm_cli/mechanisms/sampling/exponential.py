@@ -80,6 +80,10 @@ class Exponential(Mechanism):
         stream = gate.stream(self._law(spec, event.exponent), spec.p)
         return draw(view, plan, Target(spec, event.exponent), stream)
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """p / (c n): about what the density exp(-c sum) is off on average."""
+        return spec.p * plan.noise_scale / spec.n
+
     def adversary(self, budget: Budget) -> Adversary:
         """Linear losses on [-1/2, 1/2]: two of them, or two that cancel (one, or none).
 

@@ -22,7 +22,7 @@ from dperm_cli.problem.problem import ProblemSpec
 _KEY = "mechanism.inner"
 
 
-def build_mechanism(inner: Any) -> Any:
+def build_mechanism(inner: Any, key: str = _KEY) -> Any:
     """The mechanism of a name or of a mapping {name: ..., field: ...}; a mechanism stays.
 
     Errors name keys as the user types them, as in ``mechanism.inner.steps``.
@@ -32,11 +32,11 @@ def build_mechanism(inner: Any) -> Any:
     if not isinstance(inner, Mapping):
         if not isinstance(inner, Mechanism):
             words = "must be a mechanism, as in noisy_gd or {name: noisy_gd, steps: 50}"
-            raise InputError(_KEY, inner, words)
+            raise InputError(key, inner, words)
         return inner
     if not isinstance(inner.get("name"), str):
-        raise InputError(_KEY, inner, "needs a name, as in {name: noisy_gd, steps: 50}")
-    return prefix_error_keys(lambda: _of_mapping(inner))
+        raise InputError(key, inner, "needs a name, as in {name: noisy_gd, steps: 50}")
+    return prefix_error_keys(lambda: _of_mapping(inner, key), key)
 
 
 Inner = Annotated[
@@ -46,23 +46,23 @@ Inner = Annotated[
 ]
 
 
-def prefix_error_keys(make: Callable[[], Any]) -> Any:
-    """Call ``make()`` and put ``mechanism.inner`` before the keys of its input errors."""
+def prefix_error_keys(make: Callable[[], Any], whole: str = _KEY) -> Any:
+    """Call ``make()`` and put ``whole`` before the keys of its input errors."""
     try:
         return make()
     except UnknownKey:
         raise
     except InputError as error:
         head, _, tail = error.key.partition(".")
-        key = f"{_KEY}.{tail}" if tail and head == "mechanism" else error.key
-        key = _KEY if key == "mechanism" else key
+        key = f"{whole}.{tail}" if tail and head == "mechanism" else error.key
+        key = whole if key == "mechanism" else key
         suggestions = (error.nearest,) if error.nearest else ()
         raise InputError(key, error.value, error.allowed, suggestions) from None
 
 
-def _of_mapping(inner: Mapping[str, Any]) -> Any:
+def _of_mapping(inner: Mapping[str, Any], key: str) -> Any:
     given = {key: value for key, value in inner.items() if key != "name"}
-    return configure(registry.load("mechanism", inner["name"]), _KEY, given)
+    return configure(registry.load("mechanism", inner["name"]), key, given)
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,12 @@ class LocalDescent(Mechanism):
         way = self.make_update(view.spec, plan.settings)
         return Release(descend(inner_mechanism.name_of(self), view, gate, plan, way, self.row_norm))
 
+    def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
+        """The bound that ``step_size=auto`` makes least."""
+        facts = plan.settings
+        found = facts["step"] * facts["gradient_norm"] ** 2
+        return found if facts["step_rule"] == "constant" else found / math.sqrt(plan.steps)
+
     def adversary(self, budget: Budget) -> Adversary:
         """One user in a ball on a line: the only step is minus his answer, a private sign."""
         chosen = replace(self, answers=1, step_size=1.0, step_rule="constant", output="last")

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dperm_cli.results.records.row_facts import distinct, group_by, number
+from dperm_cli.results.records.row_facts import distinct, format_value, group_by, number
 
 MOST_LINES = 40
 WIDTH = 120
@@ -118,7 +118,8 @@ def _list_fits(found: Facts, most: int) -> list[str]:
     def rank(name: str) -> tuple[Any, ...]:
         bound = plans[name][middle].get("bound_upper")
         none = all(row.get("guarantee") in (None, "none") for row in plans[name])
-        return none, bound is None, bound or 0.0
+        own = plans[name][middle].get("chosen") is None  # what chooses stands first
+        return none, own, bound is None, bound or 0.0
 
     names = sorted(plans, key=rank)
     budget = f"{found['relation']}, delta {number(found['delta'], 3)}"
@@ -151,12 +152,16 @@ def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
     if ids:
         bounds = _join(row.get("bound_upper") for row in rows)
         what = f"upper bound {bounds} ({', '.join(ids)})"
+    chosen = distinct(made, "chosen")
+    if any(chosen):
+        others = ", ".join(str(other) for other in distinct(made, "runner_up"))
+        what = f"chooses {_join(row.get('chosen') for row in rows)} (runner-up {others}); {what}"
     return f"  {name:<{width}}  {made[0]['guarantee']:<6}  {what}; {steps}"
 
 
 def _join(values: Iterator[Any] | Sequence[Any]) -> str:
     """Values at each epsilon; one where all are the same."""
-    texts = [number(value, 3) for value in values]
+    texts = [format_value(value, 3) for value in values]
     return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 

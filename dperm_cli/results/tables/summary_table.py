@@ -21,6 +21,7 @@ from dperm_cli.results.records.row_facts import (
     name_of,
     number,
     problem_of,
+    read_map,
 )
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
@@ -258,6 +259,7 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
     if not rows:
         return told
     notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
+    notes += _tell_choices(rows)
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
         if ids and f"bound_{side}" in shown:
@@ -296,6 +298,25 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes
+
+
+def _tell_choices(rows: Sequence[Row]) -> list[str]:
+    """What a mechanism that chooses another one has chosen, at which epsilons."""
+    told = [(row, read_map(row.get("settings"))) for row in rows]
+    keyed = group_by(
+        [pair for pair in told if "chosen" in pair[1]],
+        lambda pair: (name_of(pair[0]), str(pair[1]["chosen"])),
+    )
+    found: dict[str, list[str]] = {}
+    for (name, chosen), group in keyed.items():
+        at = ", ".join(dict.fromkeys(number(row["epsilon"]) for row, _ in group))
+        others = dict.fromkeys(str(settings.get("runner_up") or "none") for _, settings in group)
+        words = f"{chosen} at epsilon {at} (runner-up {', '.join(others)})"
+        found.setdefault(name, []).append(words)
+    return [
+        "\n".join(textwrap.wrap(f"{name} chose, from public facts: {'; '.join(words)}.", 100))
+        for name, words in found.items()
+    ]
 
 
 def _warn_uncertified(rows: Sequence[Row]) -> list[str]:

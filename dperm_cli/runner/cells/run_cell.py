@@ -384,10 +384,11 @@ def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) ->
 def plan_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
     """What a record says of a plan and of what it guarantees."""
     local, nothing = guarantee.kind == "local", guarantee.kind == "none"
+    facts = plan.settings["inner"] if "chosen" in plan.settings else plan.settings
     return {
         "information_accounted": guarantee.information if local else None,
-        "channel": plan.settings.get("channel") if local else None,
-        "channel_multiplier": plan.settings.get("multiplier") if local else None,
+        "channel": facts.get("channel") if local else None,
+        "channel_multiplier": facts.get("multiplier") if local else None,
         "guarantee": guarantee.kind,
         "epsilon_accounted": None if nothing else guarantee.epsilon,
         "delta_accounted": None if nothing else guarantee.delta,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
@@ -290,7 +291,9 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(config["mechanism"], asked.calibration, sampler),
+        mechanism=build_mechanism(
+            config["mechanism"], asked.calibration, sampler, list_demands(asked.noise, privacy.name)
+        ),
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy.name,
         relation=privacy.relation,
@@ -349,8 +352,13 @@ def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     return configure(registry.load(group, config["name"]), group, given, **extra)
 
 
-def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
-    """A mechanism; the run's calibration and sampler are handed to those that use them."""
+def build_mechanism(
+    config: dict[str, Any],
+    calibration: str,
+    sampler: Any = None,
+    demands: Mapping[str, bool] = MappingProxyType({}),
+) -> Any:
+    """A mechanism; the run's calibration, sampler and demands are handed to those that use them."""
     names = fields_of(registry.load("mechanism", config.get("name", "")))
     if "calibration" in names:
         # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
@@ -359,14 +367,20 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
         config = {**config, "calibration": calibration if follows else own}
     if sampler is not None and "sampler" in names:
         config = {**config, "sampler": sampler}
+    config = {**config, **{key: value for key, value in demands.items() if key in names}}
     inner = config.get("inner")
     if isinstance(inner, dict) and isinstance(inner.get("name"), str):
         from dperm_cli.mechanisms.shared.inner_mechanism import prefix_error_keys as named_inner
 
         # a combinator is given its inner mechanism as an object
-        made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
+        made = named_inner(lambda: build_mechanism(inner, calibration, sampler, demands))
         config = {**config, "inner": made}
     return build("mechanism", config)
+
+
+def list_demands(noise: str, privacy: str) -> dict[str, bool]:
+    """What a run demands of a mechanism that chooses another one, by the name of its field."""
+    return {"on_grid": noise == "secure", "by_users": privacy == "local"}
 
 
 def uses_sampler(config: dict[str, Any]) -> bool:

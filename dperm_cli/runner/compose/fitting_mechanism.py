@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from dperm_cli.runner.compose.composer import Composer
 # Asked in this order, so that a plan is found early and without a search; then all others.
 FIRST = ("noisy_gd", "output_perturbation", "objective_perturbation", "frank_wolfe", "one_pass_sgd")
 LAST = ("local_mirror_descent", "local_sgd")
+AUTO = "auto"  # has a plan where another one has: that one is named
 
 
 def print_advice(what: str, found: str | None) -> None:
@@ -56,7 +57,7 @@ def find_first(
     plans: Callable[[str, Any], None], calibration: str, sampler: Any = None
 ) -> str | None:
     """The first mechanism, as it is shipped, for which ``plans`` raises nothing."""
-    middle = [name for name in registry.list_protective() if name not in (*FIRST, *LAST)]
+    middle = [name for name in registry.list_protective() if name not in (*FIRST, *LAST, AUTO)]
     for name, mechanism in build_shipped((*FIRST, *middle, *LAST), calibration, sampler):
         try:
             plans(name, mechanism)
@@ -67,10 +68,13 @@ def find_first(
 
 
 def build_shipped(
-    names: Iterable[str], calibration: str, sampler: Any = None
+    names: Iterable[str],
+    calibration: str,
+    sampler: Any = None,
+    demands: Mapping[str, bool] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Mechanisms with the settings that they are shipped with, each with its name."""
     composer = Composer()
     for name in names:
         config = composer.compose({"mechanism": name})["mechanism"]
-        yield name, cell_schema.build_mechanism(config, calibration, sampler)
+        yield name, cell_schema.build_mechanism(config, calibration, sampler, demands or {})

@@ -32,6 +32,8 @@ from dperm_cli.solvers.optimum import Optimum
 
 EPSILONS = (0.1, 1.0, 10.0)
 WIDTH_DRAWS = 2000
+# what a plan that was chosen says of the choice
+CHOICE_KEYS = ("chosen", "runner_up", "predicted", "refused", "reason")
 
 
 def describe(arguments: list[str]) -> int:
@@ -167,8 +169,9 @@ def collect_facts(
 def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     shipped = fitting_mechanism.build_shipped(
-        registry.list_protective(), like.calibration, like.sampler
-    )
+        registry.list_protective(), like.calibration, like.sampler,
+        cell_schema.list_demands(like.noise, like.privacy),
+    )  # fmt: skip
     return {name: (name, made) for name, made in shipped}
 
 
@@ -224,6 +227,7 @@ def _outlook(
     kind = made.guarantee.kind
     row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
     row |= {"noise_scale": made.noise_scale, "steps": made.steps}
+    row |= {key: made.settings[key] for key in CHOICE_KEYS if key in made.settings}
     if kind == "none":  # bounds are about private releases
         return row
     at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
