@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dperm_cli.api.call_keywords import check_methods
@@ -41,7 +41,7 @@ def plans(
     y: Any = None,
     progress: bool = True,
     **keys: Any,
-) -> list[Plan]:
+) -> PlanList:
     """The plans of a run's cells: what each would do to the records. Nothing is released.
 
     The records are read for the public facts that a plan follows from, and nothing is written.
@@ -50,7 +50,7 @@ def plans(
         overrides, plugins, config_dir, X, y, progress, keys: As of ``run``.
 
     Returns:
-        A plan for each cell, in the order of the axes.
+        A list with a plan for each cell, in the order of the axes; it shows a line for each.
 
     Raises:
         InputError: Something of it makes no sense.
@@ -65,7 +65,45 @@ def plans(
     ) as call:
         study = study_plan.plan_requests(call.requests)
         with hold_machine(study):
-            return [_plan(item) for item in prepare(study.cells)]
+            prepared = prepare(study.cells)
+            return PlanList(
+                (_plan(item) for item in prepared),
+                [f"{item.cell.name_of('mechanism')} on {item.data.name}" for item in prepared],
+            )
+
+
+class PlanList(list[Plan]):
+    """Plans, which show themselves with what they are of.
+
+    Attributes:
+        labels: The mechanism and the data set of each, in words.
+    """
+
+    def __init__(self, plans: Iterable[Plan] = (), labels: Sequence[str] = ()) -> None:
+        super().__init__(plans)
+        self.labels = list(labels)
+
+    def __repr__(self) -> str:
+        labels = self.labels if len(self.labels) == len(self) else [""] * len(self)
+        lines = [f"{name}: {plan!r}".lstrip(": ") for name, plan in zip(labels, self, strict=True)]
+        return "\n".join(lines) or "[]"
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        labels = self.labels if len(self.labels) == len(self) else [""] * len(self)
+        rows = [
+            {
+                "": name,
+                "guarantee": plan.guarantee.kind,
+                "epsilon": plan.guarantee.epsilon,
+                "delta": plan.guarantee.delta,
+                "noise_scale": plan.noise_scale,
+                "steps": plan.steps,
+            }
+            for name, plan in zip(labels, self, strict=True)
+        ]
+        return as_html("Plans", pd.DataFrame(rows))
 
 
 def _plan(item: run_cell.Prepared) -> Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import astuple
 from functools import cached_property
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.api.call_keywords import check_keywords, check_methods
 from dperm_cli.api.html_text import MOST_ROWS, as_html
 from dperm_cli.api.requests import open_call
-from dperm_cli.core.errors import PrivacyError
+from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.claims.experiment_tables import read_about
 from dperm_cli.results.records import given_names, study_frame
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+_OWN = ("dperm_cli", "functools")
 _REFUSED = ("unsupported", "failed")
 _OF_RANKING = ("critical_difference", "p_value", "problems", "left_out")
 _MOST_NAMED = 6  # values of a column that a study shows of itself
@@ -104,6 +107,14 @@ def load(folder: Any) -> Study:
     return Study(study_folder.find_folder(str(folder)))
 
 
+def _find_caller() -> int:
+    """How many frames above its caller the first one outside the package is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in _OWN:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def _check(made: Report) -> None:
     if made.unwritten is not None:
         raise made.unwritten
@@ -128,8 +139,21 @@ class Study:
         self._store = Snapshot(self.folder)
         self._cells = study_folder.list_cells(self._store)  # a later run may put others there
 
+    @property
+    def _loss(self) -> str:
+        """What is to be said of records that are damaged or missing; empty where all are whole."""
+        lost = self._count_lost()
+        verb = "is" if lost == 1 else "are"
+        words = f"{lost} of {len(self._cells)} records {verb} damaged or missing"
+        return f"{words}: see `dperm verify {self.folder}`" if lost else ""
+
+    def _count_lost(self) -> int:
+        return sum(self._store.state(cell) != "whole" for cell in self._cells)
+
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
+        if self._loss:
+            warnings.warn(self._loss, stacklevel=_find_caller())
         manifest = self._store.read_manifest() or {}
         return given_names.name_rows(self._store.read_all(self._cells), manifest)
 
@@ -210,7 +234,13 @@ class Study:
 
         words = (show,) if isinstance(show, str) else tuple(split_words("show", show))
         view = StudyView(x, y, hue, facet, aggregate, theme, words or None)
-        return plot_study(self._rows, view)
+        try:
+            return plot_study(self._rows, view)
+        except InputError as error:
+            if not self._loss:
+                raise
+            fault = InputError(error.key, error.value, f"{error.allowed} ({self._loss})")
+        raise fault
 
     def table(
         self,
@@ -276,6 +306,8 @@ class Study:
 
     def __repr__(self) -> str:
         counts = [format_count(n, word) for word, n in self._count().items()]
+        lost = self._count_lost()
+        counts += [f"{format_count(lost, 'record')} damaged or missing"] * bool(lost)
         lines = [f"Study({str(self.folder)!r}): {', '.join(counts)}"]
         for name in ("mechanism", "dataset", "epsilon"):
             found = [format_value(value) for value in distinct(self._rows, name)]

@@ -117,8 +117,7 @@ def _dataset(row: Mapping[str, Any], task: str) -> dict[str, Any]:
     if rule == "bounds":
         found |= {"dataset.scaling": "bounds", "dataset.bounds": [-row["row_bound"],
                                                                  row["row_bound"]]}  # fmt: skip
-    if rule == "intercept":
-        found["dataset.intercept"] = True
+    found["dataset.intercept"] = rule == "intercept"
     if row.get("norm", 2) != 2:
         found["dataset.norm"] = row["norm"]
     if row["storage"] == "sparse":

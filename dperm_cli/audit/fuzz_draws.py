@@ -243,9 +243,8 @@ class _Drawing:
         words += [f"dataset.rows={self._one(('unit', 'clip'))}"]
         words += [f"dataset.row_bound={self._one(ROW_BOUNDS):g}"] if self._chance(0.5) else []
         # in place of a record that goes stands a row of zeros, and no constant
-        if mode != "auto" and task != "location" and self._chance(0.2):
-            words.append("dataset.intercept=true")
-        return words
+        one = mode != "auto" and task != "location" and self._chance(0.2)
+        return [*words, f"dataset.intercept={str(one).lower()}"]
 
     def _mechanism(self, target: Target, n: int, delta: str) -> list[str]:
         words, prefix = [f"mechanism={target.chain[0]}"], "mechanism"

@@ -29,6 +29,9 @@ COLUMNS = {
     "rms_error": _FACT,
     "train_metric": _FACT,
     "test_metric": _FACT,
+    "baseline_metric": _FACT,
+    "optimum_metric": _FACT,
+    "floor_metric": _FACT,
     "seconds": _TIME,
     "seconds_optimum": _TIME,
 }
@@ -38,7 +41,10 @@ FIGURES = {name: "draws excess risks" for name in _FIGURES}
 # Beginnings of progress labels.
 PROGRESS = {"optimum, iteration": "the run's own search for the optimum"}
 # Lines of stderr.
-STDERR = {re.compile(r"  \[\d+ s\]$"): _TIME}
+STDERR = {
+    re.compile(r"  \[\d+ s\]$"): _TIME,
+    re.compile(r"^warning: .* is no better than the (majority|mean) "): _FACT,
+}
 
 
 def public_progress(reports: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:

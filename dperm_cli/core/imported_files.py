@@ -75,12 +75,17 @@ def hash_module(key: str, module: ModuleType, path: str) -> tuple[str, str]:
     Raises:
         InputError: It is in no package, and imports what is no library.
     """
-    top = sys.modules.get(module.__name__.partition(".")[0], module)
-    if "__path__" in vars(top):
-        return hash_package(top)
+    if is_in_package(module.__name__):
+        return hash_package(sys.modules[module.__name__.partition(".")[0]])
     content = Path(path).read_bytes()
     refuse_neighbours(key, path, content)
     return path, hash_sha256(content)
+
+
+def is_in_package(module: str) -> bool:
+    """Whether an imported module is a package, or in one."""
+    top = sys.modules.get(module.partition(".")[0])
+    return top is not None and "__path__" in vars(top)
 
 
 def hash_package(module: ModuleType) -> tuple[str, str]:
@@ -89,12 +94,17 @@ def hash_package(module: ModuleType) -> tuple[str, str]:
     folders = list(vars(module).get("__path__", ()))
     if not folders:
         return os.path.abspath(str(origin)), hash_file(Path(str(origin)))
+    return os.path.abspath(folders[0]), hash_folders(folders)
+
+
+def hash_folders(folders: Iterable[str]) -> str:
+    """SHA-256 of all source files in the folders of a package; nothing is run."""
     parts: list[bytes] = []
     for folder in folders:
         for file in sorted(Path(folder).rglob("*.py")):
             name = file.relative_to(folder).as_posix().encode()
             parts += [name, b"\0", file.read_bytes(), b"\0"]
-    return os.path.abspath(folders[0]), hash_sha256(*parts)
+    return hash_sha256(*parts)
 
 
 def _refuse(key: str, path: str, module: str) -> InputError:

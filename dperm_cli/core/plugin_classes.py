@@ -33,15 +33,16 @@ def add_class(cls: type, for_workers: bool = False) -> PluginSource:
 
     Args:
         cls: The class.
-        for_workers: Whether other processes have to read it: then its file is loaded anew.
+        for_workers: Whether other processes have to read it: then a file that is in no package is
+            loaded anew. A package they import.
 
     Raises:
         InputError: It is no plug-in, its source cannot be read, or others could not read it.
     """
     path = find_file(cls)
-    if path is not None and for_workers:
+    if path is not None and for_workers and not imported_files.is_in_package(cls.__module__):
         return plugin_sources.add_file(path)
-    if for_workers:
+    if path is None and for_workers:
         allowed = (
             f"cannot be more than one: {cls.__name__} has no file, and other processes cannot read "
             "it; write it to a file and say plugins=['FILE.py']"

@@ -127,6 +127,26 @@ def import_package(folder: str, name: str, label: str) -> ModuleType:
             sys.path.remove(folder)
 
 
+def find_class(folder: str, module: str, name: str, label: str) -> type:
+    """A class of a package that lies in a folder.
+
+    Args:
+        folder: Where the package lies.
+        module: Which of its modules.
+        name: What the class is called there.
+        label: How the user calls the package.
+
+    Raises:
+        InputError: There is none, or the package cannot be imported.
+    """
+    found: Any = import_package(folder, module, label)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise InputError(KEY, label, f"has no class {name} in {module}")
+    return found
+
+
 @contextlib.contextmanager
 def quiet_stdout() -> Iterator[None]:
     """Send to stderr what code from outside prints in the block: stdout carries results only."""

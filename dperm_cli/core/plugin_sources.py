@@ -31,6 +31,7 @@ from dperm_cli.core.plugin_files import (
     check_path,
     collect_plugins,
     find_abstract,
+    find_class,
     find_kind,
     find_version,
     import_package,
@@ -58,6 +59,7 @@ class PluginSource:
         names: (kind, name) of each plug-in.
         module: The module of the file, or the package's topmost one.
         package: The name of the installed package; empty for a file.
+        classes: Of classes of a package that was imported: (module, name of the class) of each.
 
     >>> PluginSource("mine.py", "0" * 64, "1.0", (("loss", "pinball"),), "m").label
     'mine.py'
@@ -69,6 +71,7 @@ class PluginSource:
     names: tuple[tuple[str, str], ...]
     module: str
     package: str = ""
+    classes: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
@@ -174,8 +177,11 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
     if before is not None and before.source.digest == digest:  # another class of the same file
         objects = {**before.objects, **objects}
     version = find_version(sys.modules[cls.__module__])
-    module = cls.__module__.partition(".")[0] if os.path.isdir(path) else cls.__module__
-    source = PluginSource(path, digest, version, tuple(objects), module)
+    in_package = os.path.isdir(path)
+    module = cls.__module__.partition(".")[0] if in_package else cls.__module__
+    places = tuple((made.__module__, made.__qualname__) for made in objects.values())
+    source = PluginSource(path, digest, version, tuple(objects), module,
+                          classes=places if in_package else ())  # fmt: skip
     with _blame(_State._shared.key):
         _keep(source, objects)
     return source
@@ -388,10 +394,15 @@ def use_sources(sources: Iterable[PluginSource]) -> Iterator[None]:
 def _add_same(source: PluginSource) -> None:
     """Add a source as another process knows it; nothing of other bytes is run."""
     try:
-        content = b"" if source.package else read_file(source.path)
+        is_folder = bool(source.package or source.classes)
+        content = b"" if is_folder else read_file(source.path)
         digest = hash_sha256(content)
         if source.package:
             digest = add_package(source.package).digest
+        elif source.classes:
+            digest = imported_files.hash_folders([source.path])
+            if digest == source.digest:
+                _import_classes(source)
         elif digest == source.digest:
             _add_content(source.path, content)
     except InputError as error:
@@ -401,6 +412,15 @@ def _add_same(source: PluginSource) -> None:
             f"{source.label} has changed since the study was planned: a worker reads sha256 "
             f"{digest[:12]} at {source.path}, and not {source.digest[:12]}"
         )
+
+
+def _import_classes(source: PluginSource) -> None:
+    """Import classes of a package in a process that may have other bytes of it, or none."""
+    for name in [name for name in sys.modules if source.owns(name)]:
+        del sys.modules[name]
+    folder = os.path.dirname(source.path)
+    made = [find_class(folder, module, name, source.label) for module, name in source.classes]
+    _keep(source, dict(zip(source.names, made, strict=True)))
 
 
 def _keep(source: PluginSource, objects: dict[tuple[str, str], Any]) -> None:

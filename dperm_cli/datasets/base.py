@@ -63,6 +63,7 @@ class DataSet(registry.Plugin, CheckedFields):
         invalid: what becomes of a record with a cell that cannot be used, of a file.
         added_keys: keys that came after the first release, with the values of cells without them.
         size: the pair (records, columns) where it is declared or published.
+        is_raw: whether rows are scaled or shortened on columns of any units, of a file.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
     >>> class Coins(DataSet):
@@ -90,6 +91,7 @@ class DataSet(registry.Plugin, CheckedFields):
     law: ClassVar[str] = ""
     cube_half_side: Any = None
     excess: Any = None
+    is_raw: Any = False
     invalid: Any = "refuse"
     size: Any = None
 

@@ -94,6 +94,14 @@ class Plan(Design):
     guarantee: Guarantee
     reserve: float = 0.0
 
+    def __repr__(self) -> str:
+        found = self.guarantee
+        level = "" if found.kind == "none" else f", epsilon {found.epsilon:.4g}"
+        level += f", delta {found.delta:.3g}" * bool(found.kind == "approx")
+        scale = "" if self.noise_scale is None else f", noise scale {self.noise_scale:.4g}"
+        steps = "" if self.steps is None else f", {self.steps} steps"
+        return f"Plan({found.kind}{level}{scale}{steps}, events {len(self.events)})"
+
 
 @dataclass(frozen=True)
 class Release:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 
 import pytest
 
 import dperm_cli
 from dperm_cli.core import plugin_classes, plugin_sources
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import DpermError, InputError
 from tests.core.test_plugin_sources import MINE
 
 TEXT = MINE.read_text()
@@ -103,3 +104,56 @@ def test_two_classes_of_one_module_stand_beside_each_other(place, monkeypatch):
     keys = {"mechanism": made.OneStep, "loss": made.Quantile, "dataset": "diabetes"}
     [plan] = dperm_cli.plans(**keys, constraint={"radius": 1}, progress=False)
     assert plan.guarantee.epsilon <= 1
+
+
+@pytest.fixture
+def in_package(place):
+    """A class of a package whose file imports another one of the package."""
+    folder = place / "lab_pack"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "helper.py").write_text("__version__ = '1.5'\n")
+    (folder / "mine.py").write_text(TEXT.replace("__version__ =", "OLD =").replace(
+        "from __future__ import annotations\n",
+        "from __future__ import annotations\n\nfrom .helper import __version__\n",
+    ))  # fmt: skip
+    return load("lab_pack.mine").OneStep
+
+
+def test_another_process_has_a_class_of_a_package_with_what_it_imports(in_package, place):
+    with plugin_sources.use_plugins():
+        source = plugin_classes.add_class(in_package, for_workers=True)
+        assert plugin_classes.add_class(in_package) == source  # the same name of its records
+    sys.path.remove(str(place))  # what a new process would not have
+    for name in [one for one in sys.modules if one.startswith("lab_")]:
+        del sys.modules[name]
+    sent = pickle.loads(pickle.dumps(source))
+    with plugin_sources.use_sources([sent]):
+        found = plugin_sources.find("mechanism", "one_step")
+        assert found.__module__ == "lab_pack.mine"
+        assert found is sys.modules["lab_pack.mine"].OneStep
+        assert pickle.loads(pickle.dumps(found)) is found
+
+
+def test_another_process_runs_no_other_bytes_of_a_package(in_package, place):
+    with plugin_sources.use_plugins():
+        source = plugin_classes.add_class(in_package, for_workers=True)
+    for name in [one for one in sys.modules if one.startswith("lab_")]:
+        del sys.modules[name]
+    (place / "lab_pack" / "helper.py").write_text("raise SystemExit('was run')\n")
+    with (
+        pytest.raises(DpermError, match="lab_pack has changed since the study was planned"),
+        plugin_sources.use_sources([source]),
+    ):
+        pass
+    assert "lab_pack.helper" not in sys.modules
+
+
+@pytest.mark.slow
+def test_workers_run_a_class_of_a_package(in_package, place, monkeypatch):
+    monkeypatch.chdir(place)
+    keys = {"mechanism": in_package, "epsilon": [1, 2, 3, 4], "trials": 2, "progress": False}
+    one = dperm_cli.run(**keys, out="one")
+    several = dperm_cli.run(**keys, out="several", workers=2)
+    assert one.frame()["cell"].tolist() == several.frame()["cell"].tolist()
+    assert one.trials()["theta"].tolist() == several.trials()["theta"].tolist()

@@ -56,8 +56,8 @@ def test_a_frame_with_and_without_its_target():
     apart = load(FRAME[["age", "dose"]], FRAME["sick"])
     chosen = load(FRAME, target="sick", columns=["dose", "age"])
     assert np.array_equal(whole.x, apart.x)
-    assert np.array_equal(whole.x[:, ::-1], chosen.x)
-    assert (whole.n, whole.p) == (48, 2)
+    assert np.allclose(whole.x[:, [1, 0, 2]], chosen.x)
+    assert (whole.n, whole.p) == (48, 3)  # with a constant
 
 
 def test_labels_of_words_numbers_and_categories():
@@ -163,3 +163,25 @@ def test_a_series_of_another_order_than_its_frame_is_refused():
 def test_rows_that_are_no_matrix_are_told_by_shape_and_type(X, said):
     with pytest.raises(dperm_cli.InputError, match=said):
         load(X, LABELS)
+
+
+@pytest.mark.parametrize("y", [LABELS > 0, pd.Series(LABELS > 0), [bool(v) for v in LABELS > 0]])
+def test_truth_values_without_a_map_are_told_their_own(y):
+    with pytest.raises(dperm_cli.InputError) as refused:
+        load(ROWS, y)
+    assert "'{true: 1, false: -1}'" in str(refused.value)
+    assert "yes" not in str(refused.value)
+
+
+def test_truth_values_of_a_parquet_file_are_told_their_own(tmp_path):
+    path = tmp_path / "own.parquet"
+    pd.DataFrame({"a": ROWS[:, 0], "sick": LABELS > 0}).to_parquet(path)
+    with pytest.raises(dperm_cli.InputError, match=r"'\{true: 1, false: -1\}'"):
+        dperm_cli.load_data("parquet", path=path)
+    found = dperm_cli.load_data("parquet", path=path, labels={"true": 1, "false": -1})
+    assert set(found.y) == {-1.0, 1.0}
+
+
+def test_words_without_a_map_are_told_what_others_are():
+    with pytest.raises(dperm_cli.InputError, match=r"'\{yes: 1, no: -1\}'"):
+        load(ROWS, np.where(LABELS > 0, "true", "false"))  # a value of a record: not shown

@@ -66,6 +66,7 @@ def test_rows_in_the_order_of_the_training_file_are_predicted(saved, predict, tm
     facts, arrays = saved()
     write_model(tmp_path / "forged.npz", facts, arrays)
     rows = make_rows(4, seed=5)[:, :3]
+    rows = np.column_stack([rows, np.ones(4)])  # with the intercept
     x = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     assert scores(predict()) == pytest.approx(list(x @ arrays["theta"]), abs=1e-9)
 

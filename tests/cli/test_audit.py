@@ -32,7 +32,8 @@ def table(tmp_path, monkeypatch):
     x, y = rng.uniform(-0.6, 0.6, (12, 2)), rng.choice([-1, 1], 12)
     lines = ["a,b,y", *(f"{u:.6f},{v:.6f},{z}" for (u, v), z in zip(x, y, strict=True))]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
-    return ["dataset=csv", "dataset.path=rows.csv", "dataset.test_fraction=0"]
+    return ["dataset=csv", "dataset.path=rows.csv", "dataset.test_fraction=0",
+            "dataset.intercept=false"]  # fmt: skip
 
 
 def test_rows_as_json_and_files(few, capsys, tmp_path, monkeypatch):

@@ -61,7 +61,8 @@ def test_another_format_and_type_draw_the_same_noise(dperm, tmp_path):
 def test_another_row_rule_draws_other_noise(tmp_path):
     """The values may be equal, and two runs that are planned apart must not share their noise."""
     (tmp_path / "a.csv").write_text(table(["0.5,0.0,1", "0.25,0,-1"] * 30))
-    words = ["dataset=csv", f"dataset.path={tmp_path / 'a.csv'}", "dataset.rows=clip"]
+    words = ["dataset=csv", f"dataset.path={tmp_path / 'a.csv'}", "dataset.rows=clip",
+             "dataset.intercept=false"]  # fmt: skip
     cells = study_plan.plan_study(parse([*words, "dataset.norm=[1,2]"])).cells
     one, other = (run_cell.prepare(cell, cell.dataset.load()) for cell in cells)
     assert one.data.fingerprint == other.data.fingerprint
@@ -73,7 +74,8 @@ def test_a_set_from_a_file_of_another_name_is_the_same_set(tmp_path):
     found = []
     for name in ("one.csv", "other.csv"):
         (tmp_path / name).write_text("1,0\n0,1\n-1,0\n0,-1\n")
-        words = ["dataset=csv", f"dataset.path={tmp_path / 'a.csv'}", "constraint=polytope"]
+        words = ["dataset=csv", f"dataset.path={tmp_path / 'a.csv'}", "constraint=polytope",
+                 "dataset.intercept=false"]  # fmt: skip
         words.append(f"constraint.path={tmp_path / name}")
         (cell,) = study_plan.plan_study(parse(words)).cells
         found.append(run_cell.prepare(cell, cell.dataset.load()))

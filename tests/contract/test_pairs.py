@@ -133,6 +133,7 @@ def test_every_pair_runs_with_a_certified_gap(loss, whole, tables, monkeypatch):
             turn += 1
             for mechanism in _mechanisms(turn, whole):
                 words = [*tables[task], f"loss={loss}", *_set_words(shape, p), *_words(mechanism)]
+                words.append("dataset.intercept=false")
                 rows = _rows(words, optimum_of)
                 if mechanism not in ALWAYS and rows[0]["status"] == "unsupported":
                     assert len(rows[0]["reason"]) > 20

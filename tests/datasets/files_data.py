@@ -19,9 +19,10 @@ KINDS = {"svmlight": Svmlight, "csv": Csv, "parquet": Parquet, "npz": Npz}
 
 
 def made(kind, path, **fields):
-    """A data set of a file; svmlight files have three columns unless the fields say otherwise."""
+    """A data set of a file, without an intercept; svmlight files have three columns unless the
+    fields say otherwise."""
     declared = {"n_features": 3} if kind is Svmlight else {}
-    return kind(path=str(path), **declared | fields)
+    return kind(path=str(path), **{"intercept": False} | declared | fields)
 
 
 def plain(kind, path, **fields):

@@ -137,7 +137,8 @@ def test_verify_counts_what_is_wrong(tmp_path):
     x = np.array([[3.0, 4.0], [0.0, 0.0], [0.1, 0.2], [9.0, 0.0]])
     path = tmp_path / "f.npz"
     np.savez(path, x=x, y=np.ones(4))
-    clipped = Npz(path=str(path), rows="clip", row_bound=5.0, test_fraction=0)
+    clipped = Npz(path=str(path), rows="clip", row_bound=5.0, test_fraction=0,
+                  intercept=False)  # fmt: skip
     details = {f.check: (f.level, f.detail) for f in data_commands.verify(clipped)}
     assert details["row norm"] == ("note", "1 rows longer than 5, clipped")
     assert details["labels"] == ("note", "-1: 0, +1: 4")

@@ -35,7 +35,8 @@ def files(tmp_path):
 
 
 def loaded(folder, **keys):
-    given = {"rows": "clip", "row_bound": 1.0, "test_fraction": 0.0, "phi": folder / "phi.npz"}
+    given = {"rows": "clip", "row_bound": 1.0, "test_fraction": 0.0, "phi": folder / "phi.npz",
+             "intercept": False}  # fmt: skip
     given |= keys
     phi = None if given["phi"] is None else str(given["phi"])
     return Npz(path=str(folder / "data.npz"), **{**given, "phi": phi}).load()

@@ -14,7 +14,7 @@ from dperm_cli.results.charts.chart_model import Axis, Curve, Figure, Panel
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.study_figure import plot_study
 from dperm_cli.results.charts.study_view import StudyView
-from dperm_cli.results.charts.text_fitting import measure, wrap
+from dperm_cli.results.charts.text_fitting import join_numbers, measure, wrap
 from dperm_cli.results.charts.themes import THEMES
 from dperm_cli.results.charts.tick_places import choose_ticks
 from dperm_cli.results.records.schema import normalise
@@ -184,3 +184,28 @@ def test_the_settings_of_the_user_stay():
         sizes = {text.get_fontsize() for text in drawn.findobj(Text)}
         assert max(sizes) < 10.0
     assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("noisy_gd, epsilon 0.1", ["epsilon 0.1"]),
+        ("epsilon 10", ["epsilon 10"]),
+        ("noisy_gd, steps 50, batch_size 32, paper", ["steps 50,", "batch_size 32,"]),
+        ("a release at epsilon 1 and below", ["epsilon 1"]),
+        ("digits, delta 1e-6 (delta 0)", ["delta 1e-6"]),
+    ],
+)
+def test_no_line_of_a_legend_ends_between_a_setting_and_its_number(text, pieces):
+    for room in range(46, 200):  # points: each piece has room
+        lines = wrap(text, float(room), 7.0)
+        assert " ".join(lines).split() == text.split()
+        for piece in pieces:
+            if measure(piece, 7.0) <= room:
+                assert any(piece in line for line in lines), (room, lines)
+
+
+def test_other_words_before_a_number_stay_apart():
+    words = ["each", "over", "20", "trials,", "the", "first", "6", "of", "9", "problems"]
+    assert join_numbers(words) == ["each", "over", "20 trials,", "the", "first", "6", "of",
+                                   "9 problems"]  # fmt: skip

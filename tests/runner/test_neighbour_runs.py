@@ -27,6 +27,7 @@ from dperm_cli.runner.verbs import report
 
 N = 12
 QUICK = ["mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
+QUICK += ["dataset.intercept=false"]
 
 
 def records(n=N, p=3, seed=0):

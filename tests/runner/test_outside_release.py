@@ -102,3 +102,19 @@ def test_the_name_of_a_type_of_error_is_not_kept_where_code_made_it(reason):
     status, words = reason('raise type(f"Value{total[0, 0]:.0f}", (KeyError,), {})()')
     assert status == "failed"
     assert words.startswith("KeyError (line 14 of mine.py)")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("pass", "no noise was drawn"),
+        ("return Release(gate.stream(plan.events[0], view.spec.p).add(total, 0) * 1e3)", "the set"),
+    ],
+)
+def test_a_shipped_combinator_around_a_plug_in_is_judged_as_the_plug_in(tmp_path, line, words):
+    (tmp_path / "mine.py").write_text(TEXT.replace("LINE", line))
+    keys = KEYS | {"mechanism": "huberized", "mechanism.inner": "mine", "loss": "hinge"}
+    study = dperm_cli.run(plugins=[tmp_path / "mine.py"], out=tmp_path / "study", **keys)
+    (row,) = study.frame().to_dict("records")
+    assert row["status"] == "failed"
+    assert words in row["reason"]

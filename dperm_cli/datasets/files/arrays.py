@@ -87,7 +87,7 @@ class Arrays(TableOptions):
     title : what rows, tables and figures call the data set.
 
     >>> with hold_table(Table.of_arguments([[3.0, 4.0], [0.0, 9.0]], [1, -1])):
-    ...     data = Arrays(title="toy", test_fraction=0.0).load()
+    ...     data = Arrays(title="toy", test_fraction=0.0, intercept=False).load()
     >>> data.name, data.x.round(3).tolist(), data.y.tolist()
     ('toy', [[0.6, 0.8], [0.0, 1.0]], [1.0, -1.0])
     """

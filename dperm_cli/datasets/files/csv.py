@@ -21,7 +21,7 @@ from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.archives import open_bytes
 from dperm_cli.datasets.shared.invalid_records import read_cell
 from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
-from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter
+from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter, is_named
 from dperm_cli.datasets.shared.text_tables import nearest_floats
 
 LEAST_ROWS = 64  # of a table with very many columns that are read at once
@@ -32,7 +32,8 @@ class Csv(TableOptions):
     """Numeric feature columns and one target column; no cell may be empty.
 
     header : whether the first line holds the column names (without it, give positions); ``auto``
-        takes it for names, and refuses one that holds a number, since it may be a record.
+        takes it for names, and refuses one that holds a number, since it may be a record, unless
+        ``target`` names one of its cells.
     delimiter : one of , ; | : ``space`` or ``tab``.
 
     >>> import tempfile
@@ -129,13 +130,15 @@ class Csv(TableOptions):
             try:
                 # A limit, so that a file without line ends is not taken in whole.
                 line = text.readline(1 << 24)
-                first = next(stdlib_csv.reader([line], delimiter=self.delimiter), [])
+                first = next(
+                    stdlib_csv.reader([line], delimiter=self.delimiter, skipinitialspace=True), []
+                )
             except stdlib_csv.Error as error:
                 raise InputError(key, path.name, f"is not a text table ({error})") from None
         if not first:
             raise InputError(key, path.name, "is empty")
         number = next((cell for cell in first if number_in(cell) is not None), None)
-        if self.header == "auto" and number is not None:
+        if self.header == "auto" and number is not None and not is_named(self.target, first):
             allowed = f"the first line of {path.name} holds the number {number.strip()[:40]}: say "
             allowed += "dataset.header=false if it is a record, true if it names the columns"
             raise InputError("dataset.header", "auto", allowed)

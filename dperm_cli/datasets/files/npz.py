@@ -16,7 +16,7 @@ from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.files import TooLarge, first_words
 from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.datasets.shared import projected_records
-from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.datasets.shared.file_options import OwnTable
 from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.problem.data import Data
 from dperm_cli.sets.shared.public_arrays import NOT_A_FILE
@@ -26,7 +26,7 @@ ArrayName = Annotated[str, Allowed(_NOT_AN_ARRAY), Help("in the archive")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Npz(FileOptions):
+class Npz(OwnTable):
     """One array of rows [n, p] and one of labels or targets [n]; nothing is ever unpickled.
 
     x, y : the names of the two arrays; task=location reads x alone.
@@ -36,7 +36,7 @@ class Npz(FileOptions):
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/records.npz", x=[[3.0, 4.0], [0.0, 9.0]], y=[1.0, -1.0])
-    ...     data = Npz(path=f"{folder}/records.npz", test_fraction=0.0).load()
+    ...     data = Npz(path=f"{folder}/records.npz", test_fraction=0.0, intercept=False).load()
     >>> data.x.round(3).tolist(), data.y.tolist()
     ([[0.6, 0.8], [0.0, 1.0]], [1.0, -1.0])
     """
@@ -46,6 +46,14 @@ class Npz(FileOptions):
     phi: Annotated[
         str | None, Allowed(NOT_A_FILE), Help("file of the public matrix [m, d] of projected rows")
     ] = None
+
+    @property
+    def has_predictors(self) -> bool:
+        return super().has_predictors and self.phi is None  # a projected row has no constant
+
+    @property
+    def is_raw(self) -> bool:
+        return super().is_raw and self.phi is None
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Read, scale and bound the records; with ``phi`` they become rows of R^d."""

@@ -52,7 +52,10 @@ class Parquet(TableOptions):
             y = np.array([_text(v) for v in table.column(target)], dtype=object)
         else:
             words = table.column(target).to_pylist()
-            y = np.array(["" if v is None else str(v) for v in words], dtype=str)
+            if words and all(isinstance(v, bool) for v in words):
+                y = np.array(words)
+            else:
+                y = np.array(["" if v is None else str(v) for v in words], dtype=str)
         return x, y
 
     def count_records(self, key: str, path: Path) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit, fields_of
+from dperm_cli.core.fields import Allowed, Auto, Check, Choices, Help, Positive, Unit, fields_of
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
@@ -34,9 +34,19 @@ from dperm_cli.datasets.shared.label_names import (
     map_labels,
 )
 from dperm_cli.datasets.shared.row_blocks import stack_blocks
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
+from dperm_cli.datasets.shared.row_pipeline import SCALINGS, Raw, RowOptions, check_finite
 
 TASKS = ("binary", "regression", "multiclass", "location")
+BOUNDS_NEEDED = (
+    "must be declared for scaling=bounds: public [low, high] of all columns, or one such pair for "
+    "each, as in dataset.bounds='[[0, 120], [0, 300]]'"
+)
+RAW_WARNING = (
+    "rows are {verb} on raw columns, so that one with large numbers outweighs all others; to "
+    "scale columns, say dataset.bounds='[[low, high], ...]', a public pair for each{named} (or "
+    "one for all)"
+)
+MOST_NAMES = 8  # of columns, in a line
 
 
 def _path_text(key: str, value: Any) -> str:
@@ -111,18 +121,22 @@ class FileOptions(RowOptions, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._fill_auto()
         declared = class_map if self.task == "multiclass" else label_map
         self._keep("labels", declared(self.labels))
         if self.task == "regression" and self.target_bounds is None:
             allowed = "must be declared for task=regression: public [low, high] of the target"
             raise InputError("dataset.target_bounds", None, allowed)
         if self.scaling == "bounds" and self.bounds is None:
-            raise InputError("dataset.bounds", None, "must be declared for scaling=bounds")
+            raise InputError("dataset.bounds", None, BOUNDS_NEEDED)
         if self.rows == "none" and self.row_bound == "auto" and self.scaling != "bounds":
             raise InputError("dataset.row_bound", "auto", "must be declared with rows=none")
         if self.intercept and self.task == "location":
             allowed = "is for predictors: a constant is no coordinate of a location"
             raise InputError("dataset.intercept", True, allowed)
+
+    def _fill_auto(self) -> None:
+        """Put values in the place of ``auto``, from other keys."""
 
     @property
     def limit(self) -> int:
@@ -253,6 +267,58 @@ class FileOptions(RowOptions, ABC):
             return _numbers(key, path, y)
         pairs: Any = self.labels
         return map_labels(y, pairs, before)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTable(FileOptions):
+    """The keys of tables of numbers whose columns may have any units.
+
+    scaling : ``auto`` is ``bounds`` where ``bounds`` are declared, else ``none``.
+    intercept : ``auto`` is true for predictors, false for task=location.
+    """
+
+    scaling: Annotated[
+        str, Choices("auto", *SCALINGS), Help("of columns (auto = bounds, if declared)")
+    ] = "auto"
+    intercept: Annotated[
+        bool | Auto, Help("append a constant coordinate, counted in the norm (auto = if it fits)")
+    ] = "auto"
+
+    def _fill_auto(self) -> None:
+        if self.scaling == "auto":
+            self._keep("scaling", "none" if self.bounds is None else "bounds")
+        if self.intercept == "auto":
+            self._keep("intercept", self.has_predictors)
+
+    @property
+    def has_predictors(self) -> bool:
+        """Whether a constant coordinate means something."""
+        return self.task != "location"
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether rows are scaled or shortened whose columns may have any units. It follows from
+        what is declared: the bounds of columns, and how rows are bounded."""
+        if self.scaling != "none" or self.rows == "none":
+            return False
+        if self.rows == "clip" and self.row_bound != "auto":
+            return False
+        return self.bounds is None or bool(np.abs(np.array(self.bounds)).max() > 1.0)
+
+    def warn_of_columns(self) -> str | None:
+        """What to declare where rows are scaled on raw columns; None where all is well."""
+        if not self.is_raw:
+            return None
+        verb = "scaled to one norm" if self.rows == "unit" else "shortened to one norm"
+        return RAW_WARNING.format(verb=verb, named=self._name_features())
+
+    def _name_features(self) -> str:
+        """The names of the features in brackets, as far as the header of a file tells them."""
+        names = None if self.named_columns is None else self.named_columns()[0]
+        if not names:
+            return ""
+        more = ", ..." if len(names) > MOST_NAMES else ""
+        return f" of {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:

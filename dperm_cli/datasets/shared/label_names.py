@@ -67,7 +67,8 @@ def map_labels(labels: np.ndarray, pairs: Pairs, before: int = 0) -> np.ndarray:
         place = before + record + 1
         allowed = f"the label of record {place} is outside the declared map {{{shown}{more}}}"
         if pairs == PLUS_MINUS:
-            allowed += "; declare others, as in dataset.labels='{yes: 1, no: -1}'"
+            words = "true: 1, false: -1" if labels.dtype.kind == "b" else "yes: 1, no: -1"
+            allowed += f"; declare others, as in dataset.labels='{{{words}}}'"
         raise InputError(KEY, canonical(labels[record]), allowed)
     return y
 

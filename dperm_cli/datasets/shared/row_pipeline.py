@@ -19,6 +19,7 @@ from scipy import sparse
 from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Choices, Count, Help, Positive, Range, Seed
+from dperm_cli.core.preparation_words import RAW_COLUMNS
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
 from dperm_cli.datasets.shared.row_blocks import permute_rows
@@ -146,7 +147,7 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
         steps.append("constant coordinate appended")
     verb = "scaled" if options.rows == "unit" else "clipped"
     kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
-    steps.append(f"rows {verb} to {kind} {bound:g}")
+    steps.append(f"rows {verb} to {kind} {bound:g}{RAW_COLUMNS * bool(options.is_raw)}")
     y, y_test = y + 0.0, None if y_test is None else y_test + 0.0  # no -0.0, as in the rows
     return _data(
         name, task, x, y, x_test, y_test, names=names,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.datasets.shared.row_blocks import map_rows
+from dperm_cli.core.memory_limits import current_limit
+from dperm_cli.datasets.shared.row_blocks import INSTEAD, map_rows
 
 # A dense array or a CSR array; scipy's stubs do not let a checker tell them apart.
 Rows = Any
@@ -70,6 +71,7 @@ def with_constant(x: Rows) -> Rows:
     ones = np.ones((x.shape[0], 1))
     if sparse.issparse(x):
         return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
+    current_limit().check(x.nbytes + ones.nbytes, "appending a constant coordinate", INSTEAD)
     return np.hstack([x, ones])
 
 

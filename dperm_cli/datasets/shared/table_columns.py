@@ -12,11 +12,12 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
 from dperm_cli.core.files import report_read_errors
-from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.core.number_text import number_in
+from dperm_cli.datasets.shared.file_options import OwnTable
 
 
 def _column(key: str, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
+    if not isinstance(value, (str, int, float)):
         raise InputError(key, value, "must be a column's name or position")
     return value
 
@@ -28,7 +29,7 @@ def _column_list(key: str, value: Any) -> tuple:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(FileOptions):
+class TableOptions(OwnTable):
     """The keys of tables: a column is given by name or by position (from 0; -1 is the last).
 
     target : the column of labels or targets; None takes the last, and with task=location none
@@ -94,18 +95,51 @@ class TableOptions(FileOptions):
         return wanted, target
 
 
-def position(key: str, column: str | int, header: list[str]) -> int:
-    """Where a column is; InputError names the nearest column name."""
-    if isinstance(column, int):
-        if -len(header) <= column < len(header):
-            return column % len(header)
-        raise InputError(key, column, f"the table has {len(header)} columns")
-    if header.count(column) == 1:
-        return header.index(column)
-    if column in header:
+def position(key: str, column: str | float, header: list[str]) -> int:
+    """Where a column is; InputError names the nearest column name.
+
+    A whole number is a position, and where there is none of it a name, as is any other number or
+    truth value: ``true``, ``1.5`` and ``2020`` may stand in a header. Spaces at the ends of a name
+    do not count where it is found without them.
+    """
+    if is_position(column, header):
+        return int(column) % len(header)
+    found = [i for i, name in enumerate(header) if name == column]
+    found = found or [i for i, name in enumerate(header) if _reads_as(name, column)]
+    if len(found) == 1:
+        return found[0]
+    if found:
         raise InputError(key, column, "occurs more than once in the header; give its position")
+    if _is_whole(column):
+        raise InputError(key, column, f"the table has {len(header)} columns")
     names = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
     raise InputError(key, column, f"no such column; there are {names}", header)
+
+
+def is_position(column: Any, header: list[str]) -> bool:
+    """Whether a column is given by its place."""
+    return _is_whole(column) and -len(header) <= column < len(header)
+
+
+def is_named(column: Any, header: list[str]) -> bool:
+    """Whether a column is given by a name, which is there."""
+    if column is None or is_position(column, header):
+        return False
+    return any(_reads_as(name, column) for name in header)
+
+
+def _is_whole(column: Any) -> bool:
+    return isinstance(column, int) and not isinstance(column, bool)
+
+
+def _reads_as(name: str, column: str | float) -> bool:
+    """Whether a configuration that says ``name`` without quotes has this value."""
+    if isinstance(column, str):
+        return name.strip() == column.strip()
+    if isinstance(column, bool):
+        return name.strip().lower() == str(column).lower()
+    value = number_in(name)
+    return value is not None and (value == column or (value != value and column != column))
 
 
 def check_delimiter(key: str, value: object) -> str:

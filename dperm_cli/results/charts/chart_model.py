@@ -141,7 +141,7 @@ class ReferenceLine:
 
     @property
     def color(self) -> str:
-        if self.look is None or self.kind == "floor":
+        if self.look is None:
             return self.style.color
         return HUES[self.look % len(HUES)]
 

@@ -23,6 +23,7 @@ from dperm_cli.results.records.row_facts import number
 
 MIN_VISIBLE_GAP = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
 _BELOW = 11  # matplotlib's marker that points down: the true value lies lower
+_HALF = 0.4  # of the room of a place on an axis of names
 _MOST_LABEL_LINES = 4
 
 
@@ -217,6 +218,11 @@ def draw_line(place: Any, line: ReferenceLine, panel: Panel, stretch: float = 1.
     if max(line.ys) < low:
         style["label"] += " (below the axis)"
     level = len(set(line.ys)) == 1 and line.kind in ("floor", "gap")
+    if panel.x.scale == "names" and len(line.xs) > 1 and not level:  # each place has its own
+        pieces = [(x + side, y) for x, y in zip(line.xs, line.ys, strict=True)
+                  for side in (-_HALF, _HALF, math.nan)]  # fmt: skip
+        place.plot(*zip(*pieces, strict=True), **style)
+        return
     if not line.xs or panel.x.scale == "names" or level:
         place.axhline(line.ys[0], **style)
         return

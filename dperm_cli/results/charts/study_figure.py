@@ -24,7 +24,8 @@ from dperm_cli.results.records.aggregate import (
     count_repetitions,
     find_repetitions,
 )
-from dperm_cli.results.records.row_facts import Row, number
+from dperm_cli.results.records.references import tell_references
+from dperm_cli.results.records.row_facts import Row, group_by, number
 from dperm_cli.results.records.summary import BAND_WORDS
 
 MAX_PANELS = 6
@@ -174,6 +175,14 @@ class _Facts:
         ran = [row for row in rows if row["status"] == "ok"]
         self.repetitions = count_repetitions(ran) if keys else []
         self.trials = sorted({row["trials"] // row["repetitions"] for row in ran})
+        problems = group_by(ran, lambda row: (row["dataset"], row["loss"], row["metric"]))
+        told = {key: tell_references(group) for key, group in problems.items()}
+        alone = len(told) == 1
+        self.references = [
+            line if alone else f"{name}, {loss}: {line}"
+            for (name, loss, _), line in told.items()
+            if line
+        ]
 
 
 def _write_caption(facts: _Facts, view: StudyView) -> list[str]:
@@ -198,6 +207,7 @@ def _write_caption(facts: _Facts, view: StudyView) -> list[str]:
             lines.append(f"Hollow: {SATURATED_WORDS}, or above it (saturated).")
         lines.append(f"Optimum gap at most {gap}{bars}.")
     lines += _say_lines(facts)
+    lines += [f"{line[0].upper()}{line[1:]}." for line in facts.references]
     if {"paper"} < {curve.calibration for curve in facts.curves}:
         lines.append("Dashed, with half-filled marks: calibration=paper, the noise as published.")
     if "calibration" in (view.show or ()):
@@ -236,7 +246,11 @@ def _say_lines(facts: _Facts) -> list[str]:
         if line.constant
     )
     words = []
-    if any(line.kind == "floor" for line in facts.lines):
+    floors = [line for line in facts.lines if line.kind == "floor"]
+    if any(line.mechanism for line in floors):
+        words.append("Lines without marks: data-free floors, of points that use no data, each in "
+                     "the colour of its curve.")  # fmt: skip
+    elif floors:
         words.append("Grey line: data-free floor, the excess risk of a point that uses no data.")
     if fitted:
         words.append(f"Orders are drawn with fitted constants: {', '.join(fitted)}.")

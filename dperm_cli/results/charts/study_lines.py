@@ -21,13 +21,23 @@ def list_lines(rows: Sequence[Row], quantity: Quantity) -> list[ReferenceLine]:
     if quantity.is_per_record:
         rows = [_divide(row) for row in rows]
     floors = [row for row in rows if row["floor_excess_risk"]]
-    lines = [_line("floor", LINE_STYLES["floor"].words, floors)] if floors else []
+    lines = _list_floors(floors)
     several = len(distinct(rows, "_name")) > 1
     for kind in ("bound_upper", "bound_lower", "order_lower"):
         lines += _list_bounds(rows, kind, several and kind != "order_lower")
     for mine in group_by(rows, lambda row: row["_name"]).values():
         lines += _list_bounds(mine, "order_upper", True)
     return lines
+
+
+def _list_floors(rows: Sequence[Row]) -> list[ReferenceLine]:
+    """The floor, or that of each curve where curves of one panel have several."""
+    words, places = LINE_STYLES["floor"].words, group_by(rows, lambda row: row["_x"]).values()
+    if all(len(distinct(group, "floor_excess_risk")) == 1 for group in places):
+        return [_line("floor", words, rows)] if rows else []
+    curves = group_by(rows, lambda row: row["_curve"])
+    return [replace(_line("floor", f"{words}, {name}", group), mechanism=name)
+            for name, group in curves.items()]  # fmt: skip
 
 
 def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> float | None:

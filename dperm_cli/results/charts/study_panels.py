@@ -124,6 +124,8 @@ def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
     follows = {"preprocessing"} if x in ("n", "p") else set()
     if x not in ("epsilon", "mechanism"):
         follows |= {key for key in dict.fromkeys(keys) if _follows(rows, key, x)}
+    if view.hue not in (None, "mechanism"):  # what follows from a colour parts no panels
+        follows |= {key for key in dict.fromkeys(keys) if _follows(rows, key, view.hue)}
     if x == "n":
         follows |= {"delta"}
     places: list[str] = []

@@ -14,6 +14,8 @@ _SIGNS = ("=", "±", "<", ">", "<=", ">=", "≤", "≥", "..")  # stay with what
 _NUMBER = re.compile(r"[-+−]?\d[\d.,]*(e[-+]?\d+)?(?<![.,])")
 _UNIT = re.compile(r"%|(?!(?:and|at|by|for|in|is|of|on|or|over|per|to|with)\b)[A-Za-zµ]")
 _LETTER = re.compile(r"[b-zA-Z][,;:)]?")  # a quantity, such as the n of "number of records n"
+_LEVELS = ("epsilon", "delta")
+_SETTING = re.compile(r"[A-Za-z][A-Za-z_.]*")
 _JOINTS = re.compile(r"(?<=[_/,.(\-])")
 
 
@@ -61,21 +63,35 @@ def wrap(text: str, room: float, size: float, bold: bool = False) -> list[str]:
 
 
 def join_numbers(words: Iterable[str]) -> list[str]:
-    """Words, of which those that make one quantity are one.
+    """Words, of which those that make one quantity are one, a setting and its number among them.
 
     >>> join_numbers("n = 456, slope 0.5 ± 0.1 over 20 trials, against n".split())
     ['n = 456,', 'slope', '0.5 ± 0.1', 'over', '20 trials,', 'against n']
+    >>> join_numbers("noisy_gd, steps 50, paper".split())
+    ['noisy_gd,', 'steps 50,', 'paper']
     """
     found: list[str] = []
-    for word in words:
+    every = list(words)
+    for place, word in enumerate(every):
         last = found[-1].rpartition(" ")[2] if found else ""
         is_unit = _NUMBER.fullmatch(last) and _UNIT.match(word)
         is_name = last.isalpha() and _LETTER.fullmatch(word)
-        if found and (word in _SIGNS or last in _SIGNS or is_unit or is_name):
+        is_end = place == len(every) - 1 or word[-1] in ",;"
+        is_value = _is_setting(found, word, is_end)
+        if found and (word in _SIGNS or last in _SIGNS or is_unit or is_name or is_value):
             found[-1] += f" {word}"
         else:
             found.append(word)
     return found
+
+
+def _is_setting(found: Sequence[str], word: str, is_end: bool) -> bool:
+    """Whether a word is the number of the setting before it: ``epsilon 1`` anywhere, and any other
+    name where commas or the ends of the text stand around both, as in a legend."""
+    if not found or not _NUMBER.fullmatch(word.rstrip(",;:)")):
+        return False
+    name, alone = found[-1].lstrip("("), len(found) == 1 or found[-2].endswith(",")
+    return name in _LEVELS or bool(alone and is_end and _SETTING.fullmatch(name))
 
 
 def split_joints(text: str) -> list[str]:

@@ -22,13 +22,15 @@ _SHOWN = (
     "constraint_radius", "n", "p", "ridge", "lasso", "relation", "guarantee", "epsilon",
     "epsilon_accounted", "delta", "noise_scale", "steps", "trials", "excess_risk_median",
     "excess_risk_q05", "excess_risk_q95", "excess_risk_per_record_median", "floor_excess_risk",
-    "bound_upper", "bound_lower", "train_metric", "test_metric",
+    "bound_upper", "bound_lower", "train_metric", "test_metric", "baseline_metric",
+    "optimum_metric", "floor_metric", "no_better_than",
 )  # fmt: skip
 _ALWAYS = ("mechanism", "epsilon", "epsilon_accounted")
 _WHEN_KNOWN = (
     "dataset", "noise_scale", "excess_risk_median", "excess_risk_per_record_median", "bound_upper",
     "bound_lower", "train_metric", "test_metric", "floor_excess_risk", "excess_risk_q05",
-    "excess_risk_q95", "steps",
+    "excess_risk_q95", "steps", "baseline_metric", "optimum_metric", "floor_metric",
+    "no_better_than",
 )  # fmt: skip
 # Null where nothing ran: that alone is no difference worth a column.
 _OF_A_RUN = ("guarantee", "trials", "delta", "relation", "constraint_radius", "n", "p")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.results.records.references import find_unbeaten_baseline
 from dperm_cli.results.records.row_facts import Row, distinct, flatten, group_by, read_map
 from dperm_cli.results.records.summary import BAND, is_saturated, quantile
 
@@ -140,6 +141,7 @@ def _join(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, Any]:
         joined["saturated"] = is_saturated(
             joined["excess_risk_median"], joined["floor_excess_risk"]
         )
+        joined["no_better_than"] = find_unbeaten_baseline(joined)
     return joined
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dperm_cli.results.ledger.remarks import list_remarks
+from dperm_cli.results.records.references import find_unbeaten_baseline
 from dperm_cli.results.records.row_facts import group_cells
 from dperm_cli.results.records.schema import BY_NAME, read_columns
 
@@ -42,6 +43,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found["saturated"] = is_saturated(found["excess_risk_median"], found["floor_excess_risk"])
     for name in ("train_metric", "test_metric"):
         found[name] = quantile(_values(ran, name), 0.5)
+    found["no_better_than"] = find_unbeaten_baseline(found) if ran else None
     found["seconds"] = _mean(_values(ran, "seconds"))
     found["seconds_optimum"] = max(_values(rows, "seconds_optimum"), default=None)
     return {name: _json_number(found[name]) for name in SUMMARY_NAMES}

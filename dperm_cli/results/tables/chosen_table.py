@@ -14,6 +14,8 @@ from typing import Any
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.study_view import find_value, list_keys
 from dperm_cli.results.records.aggregate import aggregate_rows, choose_repetitions, split_words
+from dperm_cli.results.records.references import COLUMNS as REFERENCES
+from dperm_cli.results.records.references import tell_references
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
@@ -236,7 +238,8 @@ _TELLING = (
 )  # fmt: skip
 _IN_TITLE = ("n", "p", "ridge", "lasso", "guarantee", "delta")  # where all rows below have one
 _MATTERING = (
-    "excess_risk", BAND, "test_metric", "floor", "bound_upper", "bound_lower", "bound_factor",
+    "excess_risk", BAND, "test_metric", "baseline_metric", "optimum_metric", "floor_metric",
+    "no_better_than", "floor", "bound_upper", "bound_lower", "bound_factor",
     "train_metric", "epsilon_accounted", "excess_risk_per_record", "noise_scale", "steps",
     "information_accounted", "trials",
 )  # fmt: skip
@@ -246,7 +249,7 @@ _BANDS = {
     "train_metric": ("train_metric_q05", "train_metric_q95"),
 }
 _ASKED = ("epsilon", "delta", "ridge", "lasso", "n", "p", "constraint_radius", "information")
-_CONSTANT_UNASKED = ("floor", "trials")  # shown unasked only where they vary
+_CONSTANT_UNASKED = ("floor", "trials", *REFERENCES)  # shown unasked only where they vary
 
 
 def list_columns(rows: Sequence[Row]) -> list[str]:
@@ -439,7 +442,12 @@ def build_table(rows: Sequence[Row], request: TableRequest) -> ChosenTable:
     about = list(dict.fromkeys(line for found in facts for line in found[1:]))
     about = about if len(problems) == 1 else [line for line in about if line.startswith("data: ")]
     told = [line.replace(" | ", "; ") for line in about] + _tell_joined(ran)
-    return ChosenTable(", ".join(common), columns, groups, _collect_remarks(rows, columns, told))
+    remarks = _collect_remarks(rows, columns, told)
+    if len(problems) > 1:  # each has its own: columns, where there is room, and lines at the end
+        own = [(tell_references(group), group[0]) for group in problems]
+        lines = [f"{row['dataset']}, {row['loss']}: {line}" for line, row in own if line]
+        remarks += tuple((line, "") for line in dict.fromkeys(lines))
+    return ChosenTable(", ".join(common), columns, groups, remarks)
 
 
 def _add_refused(rows: Sequence[Row], ran: Sequence[Row]) -> list[Row]:

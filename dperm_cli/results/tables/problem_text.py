@@ -82,7 +82,7 @@ def _list_facts(found: Facts) -> list[str]:
         f"there {metric['metric']} {_or(metric['train_metric'], '-')} on training, "
         f"{_or(metric['test_metric'], '-')} on test records",
         f"data-free floor: excess risk {number(found['floor_excess_risk'])}, per record "
-        f"{number(found['floor_excess_risk_per_record'])}",
+        f"{number(found['floor_excess_risk_per_record'])}{_say_references(found)}",
     ]
 
 
@@ -90,6 +90,16 @@ def _list_radius(found: Facts) -> list[str]:
     """Why the radius is what it is, where it follows from public facts."""
     tuning = found.get("tuning")
     return [] if tuning is None else [f"  radius=auto: {tuning['reason']}"]
+
+
+def _say_references(found: Facts) -> str:
+    """The metric of what needs no fit, behind the data-free floor."""
+    told = found.get("references")
+    if not told:
+        return ""
+    floor, baseline = _or(told["floor_metric"], "-"), _or(told["baseline_metric"], "-")
+    metric = found["metrics"]["metric"]
+    return f"; {metric} {floor} there, {baseline} of the {told['baseline']}"
 
 
 def _or(value: Any, otherwise: str) -> str:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import plugin_words
+from dperm_cli.core.preparation_words import RAW_COLUMNS
+from dperm_cli.results.records.references import COLUMNS as REFERENCES
+from dperm_cli.results.records.references import tell_references
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
@@ -43,6 +46,8 @@ CHOICE = (
 )
 FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
 ABOVE_FLOOR = "every median is better than the data-free floor, where that is above 0."
+NO_BETTER = "no better than the {baseline}, whatever the excess risk says: {cells}."
+BETTER = "every metric is better than that of the {baselines}."
 FACTOR = (
     "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
     "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
@@ -51,6 +56,10 @@ LOCAL = "guarantee local: nobody but its user sees a record; epsilon is that of 
 INFORMATION = (
     "information= bounds an average and is no differential privacy; epsilon is the local epsilon "
     "that it\nimplies, and that one is the guarantee."
+)
+RAW = (
+    "rows on raw columns: a column with large numbers outweighs all others; dataset.bounds scales "
+    "columns by\npublic bounds."
 )
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
@@ -222,6 +231,12 @@ def _metric_fields(rows: Sequence[Row]) -> list[Field]:
     for name, top in (("train_metric", "train"), ("test_metric", "test")):
         if any(row[name] is not None for row in rows):
             fields.append(Field(top, low, lambda row, name=name: _share(row[name])))
+    if tell_references(rows) is None:
+        known = [name for name in REFERENCES if any(row.get(name) is not None for row in rows)]
+        fields += [Field(name.partition("_")[0], low, lambda row, name=name: _share(row.get(name)))
+                   for name in known]  # fmt: skip
+    if any(row.get("no_better_than") for row in rows):
+        fields.append(make_field("no_better_than", "no better", "than", left=True))
     return fields
 
 
@@ -249,7 +264,8 @@ def _optimum_facts(rows: Sequence[Row]) -> list[str]:
     if _common(rows, "floor_excess_risk"):
         sum_, each = rows[0]["floor_excess_risk"], rows[0]["floor_excess_risk_per_record"]
         words.append(f"data-free floor: excess risk {number(sum_)}, per record {number(each)}")
-    return [" | ".join(words)] if words else []
+    told = tell_references(rows)
+    return [" | ".join(words)] * bool(words) + ([told] if told else [])
 
 
 def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> list[str]:
@@ -283,11 +299,14 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
         # always a line: a risk, which has noise in it, decides on no line of the table
         useless = "; ".join(_list_useless(rows))
         notes.append(FLOOR.format(cells=useless) if useless else ABOVE_FLOOR)
+    notes += _compare_with_baselines(rows)
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
     grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]
     if grids:
         notes.append(f"noise=secure: the system's generator, on {', '.join(dict.fromkeys(grids))}.")
+    if any(RAW_COLUMNS in (row["preprocessing"] or "") for row in rows):
+        notes.append(RAW)
     if any(row["unsafe_scaling"] for row in rows):
         notes.append("unsafe scaling: learnt from the data and NOT covered by the guarantee.")
     if any(row["guarantee"] == "local" for row in rows):
@@ -354,11 +373,27 @@ def _certificates(rows: Sequence[Row]) -> list[str]:
     return ["\n".join(textwrap.wrap(f"{line}.", 100)) for line in lines]
 
 
+def _compare_with_baselines(rows: Sequence[Row]) -> list[str]:
+    """A line for simulated rows with a metric, always; none for releases."""
+    judged = [r for r in rows if r.get("baseline_metric") is not None and r["noise"] != "secure"]
+    if not judged:
+        return []
+    useless = group_by([r for r in judged if r["no_better_than"]], lambda r: r["no_better_than"])
+    if not useless:
+        names = " or the ".join(distinct(judged, "baseline"))
+        return [BETTER.format(baselines=names)]
+    return [NO_BETTER.format(baseline=name, cells="; ".join(_list_cells(group)))
+            for name, group in useless.items()]  # fmt: skip
+
+
 def _list_useless(rows: Sequence[Row]) -> list[str]:
     """The mechanisms and epsilons that are no better than a point chosen without any data."""
-    below = group_by(
-        filter(_is_useless, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
-    )
+    return _list_cells([row for row in rows if _is_useless(row)])
+
+
+def _list_cells(rows: Sequence[Row]) -> list[str]:
+    """The mechanisms of some rows, each with its epsilons."""
+    below = group_by(rows, lambda row: (name_of(row), kernel_of(row), row["calibration"]))
     return [
         f"{mechanism} ({f'kernel {kernel}, ' if kernel else ''}{calibration}) at epsilon "
         f"{', '.join(dict.fromkeys(number(r['epsilon']) for r in group))}"

@@ -104,6 +104,7 @@ def of_cell(prepared: cells.Prepared) -> Subject:
     shape = Shape(data.n, data.p, data.task, float(bound), data.classes)
     options: dict[str, Any] = {
         "task": data.task, "rows": "clip", "row_bound": float(bound), "test_fraction": 0.0,
+        "intercept": False,  # the rows have all their coordinates
         "norm": 2 if data.entry_bound is None else "inf",
     } | ({} if dense else {"n_features": data.p})  # fmt: skip
     if data.task == "regression":

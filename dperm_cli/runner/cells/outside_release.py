@@ -43,14 +43,17 @@ def lock_records(*every: Data) -> Iterator[None]:
 def read_points(
     mechanism: Mechanism, released: Any, trials: int, constraint: ConvexSet | None
 ) -> np.ndarray:
-    """The released points, [trials, p], as an array of its own where the mechanism is from outside.
+    """The released points, [trials, p], as an array of its own.
+
+    That is where the mechanism, or one inside of it, is from outside; else they are as they came.
 
     Raises:
         DpermError: They are of another form, or outside the set. No value is shown.
     """
-    if is_shipped(type(mechanism)):
+    outside = _find_outside(mechanism)
+    if outside is None:
         return np.asarray(released.theta)
-    name = type(mechanism).__name__
+    name = type(outside).__name__
     if not isinstance(released, Release):
         raise DpermError(f"{name} returned no Release, but <{type(released).__name__}>")
     theta = np.asarray(released.theta)
@@ -68,6 +71,16 @@ def read_points(
 
 def check_drawn(mechanism: Mechanism, gate: Gate) -> None:
     """DpermError where a mechanism from outside has released without noise for any event."""
-    if gate.is_untouched and not is_shipped(type(mechanism)):
+    outside = _find_outside(mechanism)
+    if gate.is_untouched and outside is not None:
         allowed = "released without asking the gate for any event of its plan: no noise was drawn"
-        raise DpermError(f"{type(mechanism).__name__} {allowed}")
+        raise DpermError(f"{type(outside).__name__} {allowed}")
+
+
+def _find_outside(mechanism: Mechanism) -> Mechanism | None:
+    """The mechanism from outside, or that inside a shipped combinator; None where all are shipped:
+    what a combinator releases is what the one inside of it has made."""
+    found: Any = mechanism
+    while found is not None and is_shipped(type(found)):
+        found = found.inner
+    return found

@@ -417,6 +417,7 @@ def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
         "optimum_gap": optimum.gap,
         "floor_risk": floor,
         "floor_excess_risk": floor - optimum.value,
+        **metrics.score_references(problem, optimum.theta),
         "seconds_optimum": optimum.seconds,
     }
 

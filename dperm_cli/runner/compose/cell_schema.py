@@ -282,6 +282,8 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         _build_once(made, "constraint", constraint, p=0)
     elif registry.load("constraint", constraint.get("name", "")).radius_around is not None:
         _build_once(made, "constraint", constraint | {"radius": 1.0}, p=0)
+    kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
+    config = config if kernel is None else _drop_intercept(config)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
@@ -309,7 +311,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
-        kernel=_kernel(made, config.get("kernel", ADDED_KEYS["kernel"])),
+        kernel=kernel,
     )
     _check_task(cell)
     public_radius.check_rule(cell)
@@ -326,6 +328,15 @@ def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
     if asked.epsilon != DEFAULT_EPSILON:
         raise InputError("epsilon", config["epsilon"], ONE_LEVEL)
     return math.inf
+
+
+def _drop_intercept(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a cell with a kernel: a constant coordinate is for linear models, and
+    files of landmarks and queries have none."""
+    dataset = config["dataset"]
+    if not isinstance(dataset, dict) or dataset.get("intercept") != "auto":
+        return config
+    return {**config, "dataset": {**dataset, "intercept": False}}
 
 
 def _kernel(made: dict[str, Any], config: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,9 +29,18 @@ from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
 from dperm_cli.runner.compose import cell_schema
-from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
+from dperm_cli.runner.compose.user_yaml import (
+    COLUMN_KEYS,
+    DEPTH,
+    NODES,
+    refuse_programs,
+    refuse_text,
+)
 
 MAX_WORD = 1 << 20  # characters of one word
+# Of a key that names a column any text is a value, whatever Hydra's grammar makes of it; but null,
+# whole numbers, lists, and what stands in quotes mean what they mean elsewhere.
+_NO_COLUMN = re.compile(r"(?i:null)|[-+]?\d+|\[.*\]|'.*'|\".*\"", re.DOTALL)
 LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
 
@@ -121,8 +131,8 @@ def parse(arguments: Sequence[str]) -> Request:
     if looked is not None:
         checks.choice("--cfg", looked, ("job", "preflight"))
     _check_shapes(words.operands)
-    settings = tuple(_setting(word) for word in words.operands)
     multirun = "-m" in words.switches
+    settings = tuple(_read_setting(word, multirun) for word in words.operands)
     _check_sweeps(settings, multirun)
     folder = words.options.get("--config-dir")
     return Request(settings, multirun, folder, looked == "job", looked == "preflight")
@@ -166,6 +176,23 @@ def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:
             raise InputError(setting.key, listed, allowed)
 
 
+def _read_setting(word: str, multirun: bool) -> Setting:
+    """A setting as it was typed; a value that names a column is text where it is nothing else."""
+    key, _, text = word.partition("=")
+    if key not in COLUMN_KEYS or key.endswith(("columns", "drop")):
+        return _setting(word)
+    own = Setting(key, (text,), False)
+    is_list = multirun and "," in text
+    if not _NO_COLUMN.fullmatch(text) and not is_list:
+        _check_word(word)
+        return check_setting(own)
+    try:
+        found = _setting(word)
+    except InputError:
+        return check_setting(own)
+    return found if multirun or not found.sweep else check_setting(own)
+
+
 def _setting(word: str) -> Setting:
     _check_word(word)
     if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
@@ -189,7 +216,8 @@ def _setting(word: str) -> Setting:
 
 
 def _check_word(word: str) -> None:
-    refuse_text("argument", word)
+    key = word.partition("=")[0]
+    refuse_text(key if key in COLUMN_KEYS else "argument", word)
     if len(word) > MAX_WORD:
         raise InputError("argument", word, f"must be at most {MAX_WORD} characters")
     deepest = max(itertools.accumulate((c in "[{(") - (c in ")}]") for c in word), default=0)

@@ -44,6 +44,7 @@ def describe(arguments: list[str]) -> int:
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     checks.folder("out", str(out))
     made = describe_study(study, [request], " ".join(arguments))
+    run.warn_of_columns([made.prepared])
     found = made.facts
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
@@ -155,6 +156,7 @@ def collect_facts(
         "floor_excess_risk": floor - optimum.value,
         "floor_excess_risk_per_record": (floor - optimum.value) / spec.n,
         "metrics": metrics.score(problem, optimum.theta),
+        "references": metrics.score_references(problem, optimum.theta),
         "relation": prepared.cell.relation,
         "delta": _delta(prepared),
         "epsilons": epsilons,

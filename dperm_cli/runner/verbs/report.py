@@ -17,6 +17,7 @@ from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
+from dperm_cli.results.records.references import warn_of_baselines
 from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report, write_report
@@ -126,6 +127,8 @@ def print_report(made: Report, out: Path, format_: str) -> Report:
     if names:
         print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
     for words in summarise_remarks(made.summary):
+        print(f"warning: {words}", file=sys.stderr)
+    for words in warn_of_baselines(made.summary):
         print(f"warning: {words}", file=sys.stderr)
     _tell_trials(made)
     _tell_ledger(made)

@@ -136,6 +136,7 @@ def _run_study(
     store, keys = Store(out), [item.key for item in prepared]
     todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
     preflight.check_loaded(todo, study.keys, out)
+    warn_of_columns(prepared)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
         names = given_names.write_names({item.key: item.cell.names for item in prepared})
@@ -209,6 +210,15 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
             prepared.append(cells.prepare(item, data))
             _check_constants(item, prepared[-1].problem)
     return prepared
+
+
+def warn_of_columns(prepared: Sequence[cells.Prepared]) -> None:
+    """A line on stderr for each data set whose rows are scaled on raw columns: it follows from what
+    is declared."""
+    raw = [item.cell for item in prepared if item.cell.dataset.is_raw]
+    for item in {hash_facts(cell.config["dataset"]): cell for cell in raw}.values():
+        words = item.dataset.warn_of_columns()
+        print(f"warning: {item.name_of('dataset')}: {words}", file=sys.stderr)
 
 
 def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
