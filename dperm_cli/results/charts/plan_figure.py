@@ -10,7 +10,16 @@ from dperm_cli.results.charts.figure_drawing import draw_files as draw_figure
 from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.records.row_facts import Row, csv_lines, distinct, group_by
 
-COLUMNS = ("mechanism", "axis", "value", "excess_risk_per_record", "q05", "q95")
+COLUMNS = (
+    "mechanism",
+    "axis",
+    "value",
+    "excess_risk_per_record",
+    "median_low",
+    "median_high",
+    "q05",
+    "q95",
+)
 
 
 def draw_files(points: Sequence[Row]) -> dict[str, bytes]:

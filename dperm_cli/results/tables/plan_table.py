@@ -8,8 +8,8 @@ from dperm_cli.results.records.row_facts import Row, format_value
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid, make_field
 
 NOTES = (
-    "excess risk: per record, above the non-private optimum; median, with 5 and 95 % of what is "
-    "foreseen.",
+    "excess risk: per record, above the non-private optimum. median from, to: where the median may "
+    "lie; 5 and 95 %: of single releases.",
     "attacks: upper bounds for whoever tells two neighbouring data sets apart, at false positive "
     "rates .001, .01, .1.",
 )
@@ -50,7 +50,9 @@ def _fields() -> list[Field]:
         make_field("epsilon", "epsilon"),
         make_field("delta", "delta", digits=3),
         make_field("excess_risk_per_record", "excess", "median", 3),
-        make_field("q05", "risk", "5 %", 3),
+        make_field("median_low", "median", "from", 3),
+        make_field("median_high", "", "to", 3),
+        make_field("q05", "releases", "5 %", 3),
         make_field("q95", "", "95 %", 3),
         make_field("seconds", "seconds", digits=2),
         Field("memory", "MB", lambda row: format_value(row["memory"] / 1e6, 3)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,33 @@ from dperm_cli.runner.forecasts.risk_curves import RiskCurves, simulate_public, 
 from dperm_cli.runner.sweep.preflight import guess_release
 
 BAND = (0.05, 0.95)
-# What formulas of noise leave out, as a factor on either side: fitted, docs/plan.md.
-SYNTHETIC_SPREAD, PUBLIC_SPREAD = 1.0, 1.25
+# What simulated curves leave out, as a factor on either side of the band: fitted, docs/plan.md.
+SYNTHETIC_SPREAD, PUBLIC_SPREAD = 1.2, 1.5
 COUNTS = np.logspace(1.0, 9.0, 9)  # numbers of records among which a target is looked for
 EPSILONS = np.logspace(-3.0, 3.0, 9)
 FIGURE_POINTS = 9
 TARGET = "target"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What was measured of a mechanism beside its formula of noise: fitted, docs/plan.md.
+
+    Attributes:
+        factor: of its median over that of exact minimisation with the same noise.
+        most: of its risk over that of the centre of the set, where noise is all there is.
+        fades: the share of the centre's risk at which the factor has gone.
+    """
+
+    factor: float = 1.0
+    most: float = math.inf
+    fades: float = math.inf
+
+
+CORRECTIONS = {
+    "noisy_gd": Correction(1.6, 1.1, 0.2),
+    "sufficient_statistics": Correction(1.45, 1.5),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +64,7 @@ class PlanQuestion:
         make_constraint: the set, from the facts and epsilon.
         mechanisms: among which to look, with what the run demands of them.
         like: public records like those to come, or None.
+        curves: risk by noise, of ``simulate``.
     """
 
     facts: PublicFacts
@@ -58,6 +79,7 @@ class PlanQuestion:
     epsilon: float | None = None
     target: float | None = None
     like: Data | None = None
+    curves: RiskCurves | None = None
 
     def spec(self, n: int, epsilon: float) -> ProblemSpec:
         """The public facts of the problem at a number of records."""
@@ -71,13 +93,14 @@ class PlanQuestion:
         pure = self.privacy == "pure" or self.delta == 0.0
         return Budget(epsilon, 0.0 if pure else delta_of(self.delta, n), self.relation)
 
-    @cached_property
-    def curves(self) -> RiskCurves:
-        """Risk by noise, simulated once."""
+    def simulate(self) -> PlanQuestion:
+        """The question with its curves, which serve every n, epsilon and relation."""
+        if self.curves is not None:
+            return self
         spec = self.spec(self.n or 1000, self.epsilon or 1.0)
         if self.like is None:
-            return simulate_synthetic(spec)
-        return simulate_public(spec, self.like)
+            return replace(self, curves=simulate_synthetic(spec))
+        return replace(self, curves=simulate_public(spec, self.like))
 
 
 @dataclass(frozen=True)
@@ -93,17 +116,19 @@ class Forecast:
     refusals: dict[str, str]
 
 
-def make_forecast(question: PlanQuestion) -> Forecast:
+def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
     """The row of every mechanism that fits, or why it does not.
 
-    The best has the least risk, or reaches the target with the least n or epsilon.
+    The best has the least risk, or reaches the target with the least n or epsilon. The risk of
+    attacks takes the accountant's time, and can be left out.
     """
     rows, refusals = [], dict[str, str]()
+    question = question.simulate()
     for mechanism in question.mechanisms.among:
         name = name_of(mechanism)
         try:
             n, epsilon = _find_third(question, mechanism)
-            rows.append(_make_row(question, mechanism, n, epsilon))
+            rows.append(_make_row(question, mechanism, n, epsilon, attacks))
         except Unsupported as reason:
             refusals[name] = str(reason)
     sought = next((key for key in ("n", "epsilon") if getattr(question, key) is None), None)
@@ -116,6 +141,7 @@ def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> li
 
     They span two decades on either side of the first row.
     """
+    question = question.simulate()
     by_name = {name_of(one): one for one in question.mechanisms.among}
     axis = "n" if question.n is None else "epsilon"
     middle = float(rows[0][axis])
@@ -128,11 +154,8 @@ def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> li
                 _, risks = _predict(question, by_name[row["mechanism"]], n, epsilon)
             except Unsupported:
                 continue
-            low, middle_risk, high = _band(question, risks)
-            found.append({
-                "mechanism": row["mechanism"], "axis": axis, "value": float(value),
-                "excess_risk_per_record": middle_risk, "q05": low, "q95": high,
-            })  # fmt: skip
+            place = {"mechanism": row["mechanism"], "axis": axis, "value": float(value)}
+            found.append(place | _summarise(question, risks))
     return found
 
 
@@ -146,15 +169,21 @@ def _predict(
         raise Unsupported(f"is for {mechanism.trust} trust")
     if asked.on_grid and not mechanism.secure:
         raise Unsupported("has no secure form")
-    found = predicted_risk.rank([mechanism], spec, budget)
-    if not found.fits:
-        (reason,) = found.refusals.values()
+    ranked = predicted_risk.rank([mechanism], spec, budget)
+    if not ranked.fits:
+        (reason,) = ranked.refusals.values()
         raise Unsupported(reason)
-    (best,) = found.fits
+    (best,) = ranked.fits
     if not asked.on_grid:
         best = replace(best, plan=plan_with_reserve(mechanism, spec, budget))
     noise = find_noise(spec, best.risk)
-    return best, question.curves.at(noise * math.sqrt(spec.p) / n)
+    assert question.curves is not None
+    found, known = question.curves.at(noise * math.sqrt(spec.p) / n), CORRECTIONS.get(best.name)
+    known = known or Correction()
+    floors = question.curves.floors
+    fade = 1.0 - found / (known.fades * floors)
+    raised = found * known.factor ** np.clip(fade, 0.0, 1.0)
+    return best, np.minimum(raised, known.most * floors)
 
 
 def find_noise(spec: ProblemSpec, risk: float) -> float:
@@ -171,11 +200,18 @@ def find_noise(spec: ProblemSpec, risk: float) -> float:
     return unit * math.exp(optimize.brentq(excess, *ends, xtol=1e-9))
 
 
-def _band(question: PlanQuestion, risks: np.ndarray) -> tuple[float, float, float]:
-    """Low end, median and high end of what is foreseen."""
+def _summarise(question: PlanQuestion, risks: np.ndarray) -> dict[str, float]:
+    """The median, where it may lie, and 5 and 95 % of single releases."""
+    assert question.curves is not None
     spread = SYNTHETIC_SPREAD if question.like is None else PUBLIC_SPREAD
     low, middle, high = np.quantile(risks, (BAND[0], 0.5, BAND[1]))
-    return float(low / spread), float(middle), float(high * spread)
+    problems = question.curves.problems
+    medians = [float(np.median(risks[problems == one])) for one in np.unique(problems)]
+    found = {
+        "excess_risk_per_record": middle, "median_low": min(medians) / spread,
+        "median_high": max(medians) * spread, "q05": low / spread, "q95": high * spread,
+    }  # fmt: skip
+    return {name: float(value) for name, value in found.items()}
 
 
 def _find_third(question: PlanQuestion, mechanism: Mechanism) -> tuple[int, float]:
@@ -222,11 +258,10 @@ def _bracket(
 
 
 def _make_row(
-    question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float
+    question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float, attacks: bool
 ) -> dict[str, Any]:
     found, risks = _predict(question, mechanism, n, epsilon)
     guarantee = found.plan.guarantee
-    low, middle, high = _band(question, risks)
     facts = replace(question.facts, n=n)
     seconds, memory = guess_release(found.plan, facts, int(question.loss.dimension(facts)))
     return {
@@ -238,12 +273,10 @@ def _make_row(
         "delta": guarantee.delta,
         "guarantee": guarantee.kind,
         "relation": guarantee.relation,
-        "excess_risk_per_record": middle,
-        "q05": low,
-        "q95": high,
+        **_summarise(question, risks),
         "seconds": seconds,
         "memory": memory,
-        **_name_risks(find_attack_risk(found.plan.events, guarantee)),
+        **(_name_risks(find_attack_risk(found.plan.events, guarantee)) if attacks else {}),
         "reads_data": False,
         "like": None if question.like is None else question.like.name,
     }

@@ -38,10 +38,14 @@ class RiskCurves:
     Attributes:
         noises: lengths of the noise on the mean gradient, ascending, [u].
         risks: excess risk per record, ascending in u, [curves, u].
+        floors: that of the centre of the set, which needs no data, [curves].
+        problems: the number of the problem that a curve is of, [curves].
     """
 
     noises: np.ndarray
     risks: np.ndarray
+    floors: np.ndarray
+    problems: np.ndarray
 
     def at(self, noise: float) -> np.ndarray:
         """The risk of each curve at a noise, [curves]; below the least noise it is quadratic."""
@@ -86,7 +90,9 @@ def simulate_public(spec: ProblemSpec, data: Data, seed: int = 0) -> RiskCurves:
 
 
 def _join(found: Sequence[RiskCurves]) -> RiskCurves:
-    return RiskCurves(found[0].noises, np.concatenate([one.risks for one in found]))
+    risks, floors = ([getattr(one, name) for one in found] for name in ("risks", "floors"))
+    problems = np.repeat(np.arange(len(found)), [len(one.floors) for one in found])
+    return RiskCurves(found[0].noises, np.concatenate(risks), np.concatenate(floors), problems)
 
 
 def _resize(spec: ProblemSpec, columns: int) -> Any:
@@ -150,7 +156,9 @@ def _simulate(problem: Problem, gradient: float, draws: int, rng: Any) -> RiskCu
     values = problem.objective(ends) / problem.data.n
     least = min(float(problem.objective(best)[0]) / problem.data.n, float(values.min()))
     risks = np.maximum(values - least, LEAST_EXCESS).reshape(draws, -1)
-    return RiskCurves(noises, np.maximum.accumulate(risks, axis=1))
+    floor = max(float(problem.objective(centre)[0]) / problem.data.n - least, LEAST_EXCESS)
+    risks = np.maximum.accumulate(risks, axis=1)
+    return RiskCurves(noises, risks, np.full(draws, floor), np.zeros(draws, dtype=int))
 
 
 def _minimise(problem: Problem, terms: np.ndarray, start: np.ndarray, steps: int) -> np.ndarray:

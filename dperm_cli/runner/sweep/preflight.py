@@ -18,6 +18,7 @@ from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import StorageError, Unsupported
 from dperm_cli.core.memory_limits import MemoryLimit, current_limit, format_bytes
 from dperm_cli.datasets.base import Size
+from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import spec_of
 from dperm_cli.problem.public_facts import PublicFacts

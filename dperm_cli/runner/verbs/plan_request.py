@@ -52,7 +52,7 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Pla
     given = {
         "n": _check(settings, "n", lambda k, v: checks.integer(k, v, low=1, high=10**9)),
         "epsilon": _check(settings, "epsilon", cell_schema.check_key),
-        "target": _check(settings, "target", checks.positive),
+        "target": _check(settings, "target", lambda k, v: checks.positive(k, _read_number(v))),
     }
     form = cell_schema.check_key("format", settings.get("format", "table"))
     figure = settings.get("figure", "out" in settings)
@@ -86,13 +86,19 @@ def _check(settings: Mapping[str, Any], key: str, check: Any) -> Any:
     return check(key, settings[key]) if key in settings else None
 
 
+def _read_number(value: Any) -> Any:
+    """A number that was typed as 1e-3, which the grammar of values takes for a word."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _keys_of(group: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {k.partition(".")[2]: v for k, v in settings.items() if k.startswith(f"{group}.")}
 
 
-def _ask(
-    settings: Mapping[str, Any], given: Mapping[str, Any], composer: Composer
-) -> PlanQuestion:
+def _ask(settings: Mapping[str, Any], given: Mapping[str, Any], composer: Composer) -> PlanQuestion:
     privacy = _privacy(settings, composer)
     delta = cell_schema.check_delta_or_auto(settings.get("delta", "auto"), privacy.name)
     noise = checks.choice("noise", settings.get("noise", "research"), ("research", "secure"))
@@ -134,8 +140,10 @@ def _facts(settings: Mapping[str, Any]) -> PublicFacts:
         raise InputError("p", "none", "give the number of columns, or like=DATASET")
     p = checks.integer("p", settings["p"], low=1, high=10**6)
     classes = checks.integer("classes", settings.get("classes", 2), low=2, high=10**4)
-    row = cell_schema.check_constant("row_bound", settings.get("row_bound", 1.0))
-    target = cell_schema.check_constant("target_bound", settings.get("target_bound", 1.0))
+    row = cell_schema.check_constant("row_bound", _read_number(settings.get("row_bound", 1.0)))
+    target = cell_schema.check_constant(
+        "target_bound", _read_number(settings.get("target_bound", 1.0))
+    )
     return PublicFacts(1, p, task, classes, row, target)
 
 
