@@ -1,6 +1,8 @@
 # Written by `python -m dperm_cli.api.type_stub`.
 # ruff: noqa: I001
 
+from dperm_cli.api.forecasts import RiskForecast as RiskForecast
+from dperm_cli.api.forecasts import plan as plan
 from dperm_cli.api.problems import Problem as Problem
 from dperm_cli.api.problems import load_data as load_data
 from dperm_cli.api.problems import make_problem as make_problem
@@ -191,6 +193,7 @@ __all__ = [
     "Range",
     "Release",
     "Required",
+    "RiskForecast",
     "SampledGaussian",
     "Sampler",
     "Seed",
@@ -225,6 +228,7 @@ __all__ = [
     "lower_bound",
     "make_problem",
     "mechanisms",
+    "plan",
     "plans",
     "run",
     "samplers",

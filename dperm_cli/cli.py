@@ -33,8 +33,8 @@ from dperm_cli.core.operands import HELP, Syntax, take_plugins, wants_help
 EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
 PLUGIN_VERBS = (
-    "run", "describe", "account", "audit", "reproduce", "report", "status", "verify", "compare",
-    "predict", "ask", "list", "data", "completion", "check",
+    "run", "describe", "plan", "account", "audit", "reproduce", "report", "status", "verify",
+    "compare", "predict", "ask", "list", "data", "completion", "check",
 )  # fmt: skip
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
@@ -190,6 +190,7 @@ def _completion(arguments: list[str]) -> int:
 VERBS: dict[str, Callable[[list[str]], int]] = {
     "run": _run,
     "describe": _defer("describe"),
+    "plan": _defer("plan"),
     "account": _defer("account"),
     "audit": _defer("audit"),
     "reproduce": _reproduce,

@@ -14,6 +14,8 @@ CALLS = {
     "run": "dperm_cli.api.studies",
     "load": "dperm_cli.api.studies",
     "Study": "dperm_cli.api.studies",
+    "plan": "dperm_cli.api.forecasts",
+    "RiskForecast": "dperm_cli.api.forecasts",
     "plans": "dperm_cli.api.questions",
     "account": "dperm_cli.api.questions",
     "AccountTable": "dperm_cli.api.questions",

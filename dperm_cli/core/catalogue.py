@@ -21,6 +21,11 @@ ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
     "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
 )  # fmt: skip
+PLAN_KEYS = (
+    "task", "n", "p", "epsilon", "target", "like", "loss", "constraint", "privacy", "delta",
+    "ridge", "lasso", "noise", "mechanism", "classes", "row_bound", "target_bound",
+    "like_is_public", "format", "out", "figure",
+)  # fmt: skip
 GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler", "kernel")
 LISTED_GROUPS = (*GROUPS, "experiment")
 SCHEMA = "schema.json"

@@ -69,6 +69,8 @@ def _verb_words(typed: Sequence[str], prefix: str) -> Iterable[str]:
         return [*_run_words(typed[1:], prefix), *(_list_paths(prefix) if verb == "ask" else ())]
     if verb == "account":
         return _account_words(prefix)
+    if verb == "plan":
+        return _plan_words(prefix)
     if verb == "audit":
         return _audit_words(prefix)
     if verb in _PATH_VERBS:
@@ -119,6 +121,15 @@ def _account_words(prefix: str) -> list[str]:
     if equals and key in ("mechanism", "constraint"):
         return _offer_values(key, typed, catalogue.list_names(key))
     return [*(f"{key}=" for key in catalogue.ACCOUNT_KEYS), "--config-dir", PLUGIN]
+
+
+def _plan_words(prefix: str) -> list[str]:
+    key, equals, typed = prefix.partition("=")
+    group = "dataset" if key == "like" else key
+    if equals and group in ("dataset", "loss", "constraint", "privacy", "mechanism"):
+        return _offer_values(key, typed, catalogue.list_names(group))
+    keys = (*catalogue.PLAN_KEYS, "constraint.radius", "privacy.relation")
+    return [*(f"{one}=" for one in keys), "--config-dir", PLUGIN]
 
 
 def _audit_words(prefix: str) -> list[str]:

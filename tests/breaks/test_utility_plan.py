@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dperm_cli
-from tests.breaks._utility import PLAN_KEYS, RISK, assert_one_line, not_yet, run_row
+from tests.breaks._utility import PLAN_KEYS, RISK, assert_one_line, run_row
 
 
 def ask(**keys: Any) -> Any:
@@ -19,7 +19,6 @@ def ask(**keys: Any) -> Any:
     return call.plan(**keys)
 
 
-pytestmark = not_yet(6, "there is no dperm plan")
 MEDIAN = "excess_risk_per_record"
 TASKS = {
     "logistic": ["task=binary", "loss=logistic", "p=5", "constraint.radius=10"],

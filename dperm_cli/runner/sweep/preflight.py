@@ -18,6 +18,7 @@ from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import StorageError, Unsupported
 from dperm_cli.core.memory_limits import MemoryLimit, current_limit, format_bytes
 from dperm_cli.datasets.base import Size
+from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import spec_of
 from dperm_cli.problem.public_facts import PublicFacts
@@ -309,9 +310,23 @@ def _count_products(cell: Cell, size: Size, entries: float) -> float:
         plan = plan_with_reserve(cell.mechanism, spec, budget)
     except Unsupported:
         return 0.0
+    return _count_plan_products(plan, facts, entries) * cell.trials
+
+
+def _count_plan_products(plan: Plan, facts: PublicFacts, entries: float) -> float:
+    """Those of one release."""
     gradients = sum(event.gradients(facts.n) or facts.n for event in plan.events)
     per_row = facts.classes if facts.task == "multiclass" else 1
-    return 2.0 * entries * per_row * gradients * cell.trials
+    return 2.0 * entries * per_row * gradients
+
+
+def guess_release(plan: Plan, facts: PublicFacts, parameters: int) -> tuple[float, int]:
+    """About the seconds and bytes of one release from dense records, which are read first."""
+    products = _count_plan_products(plan, facts, facts.p)
+    stored = facts.n * facts.p
+    seconds = _CELL_SECONDS + stored / _READ + products / _PRODUCTS
+    memory = _NUMBER * stored + _RECORD * facts.n
+    return seconds, memory + _release_bytes(facts.n, facts.p, parameters, 1)
 
 
 def _total(values: Sequence[int | None]) -> int | None:

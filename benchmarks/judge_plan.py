@@ -1,0 +1,188 @@
+"""Are the forecasts of `dperm plan` right? Predictions are filed first, and judged by runs after.
+
+    python benchmarks/judge_plan.py predict   # writes experiments/plan_predictions/predictions.csv
+    python benchmarks/judge_plan.py judge     # runs the cells, writes judgement.csv beside it
+
+Every problem is cut in two halves at random. One is public: `like=` simulates on it. The other is
+what `dperm run` sees. Forecasts without `like=` know its n and p alone. None of the problems was
+used to fit the constants of dperm_cli/runner/forecasts; those were fitted on breast_cancer,
+diabetes and two generated sets.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import itertools
+import math
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dperm_cli
+from dperm_cli.core.files import write_files
+from dperm_cli.runner.forecasts.forecast import make_forecast
+from dperm_cli.runner.verbs.plan_request import parse_request
+
+FOLDER = Path(__file__).parents[1] / "experiments" / "plan_predictions"
+PUBLISHED = ("cal_housing", "a9a", "yearpredictionmsd_10k")
+# task, records of a half, columns, power of the spectrum, strength of the signal
+GENERATED = (
+    ("binary", 1000, 4, 0.0, 1.5), ("binary", 20_000, 15, 1.5, 4.0), ("binary", 6000, 40, 0.5, 2.0),
+    ("regression", 800, 6, 0.5, 0.9), ("regression", 10_000, 20, 1.5, 0.5),
+    ("regression", 40_000, 10, 0.0, 0.7),
+)  # fmt: skip
+RADII, RELATIONS, EPSILONS = (1.0, 10.0), ("replace_one", "add_remove"), (0.1, 1.0, 10.0)
+TRIALS = 20
+WAYS = ("like", "facts")
+KEYS = ("problem", "radius", "relation", "epsilon", "mechanism", "n", "p")
+NUMBERS = tuple(f"{way}_{name}" for way in WAYS for name in ("median", "low", "high"))
+
+
+def main() -> None:
+    """Predict, or judge what was predicted."""
+    {"predict": predict, "judge": judge}[sys.argv[1]]()
+
+
+def predict() -> None:
+    """File a forecast of the mechanism that would be chosen, for every cell."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in list_problems():
+            found += _predict_problem(Path(folder), name)
+            _write("predictions.csv", KEYS + NUMBERS, found)
+    print(f"{len(found)} cells, sha256 {_hash_predictions()}")
+
+
+def judge() -> None:
+    """Run the cells of the filed predictions, and tell how far off these are."""
+    rows = list(csv.DictReader(io.StringIO((FOLDER / "predictions.csv").read_text())))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in dict.fromkeys(row["problem"] for row in rows):
+            task, _, private = make_halves(Path(folder), name)
+            for row in rows:
+                if row["problem"] == name:
+                    row["measured"] = _measure(row, task, private, folder)
+            rows_done = [row for row in rows if "measured" in row]
+            _write("judgement.csv", (*KEYS, *NUMBERS, "measured"), rows_done)
+    print(f"predictions: sha256 {_hash_predictions()}")
+    for way in WAYS:
+        print(tell(rows, way))
+
+
+def tell(rows: list[dict[str, Any]], way: str) -> str:
+    """Shares of cells by how far medians are off, and how many the band holds."""
+    middle, low, high, true = (
+        np.array([float(row[name]) for row in rows])
+        for name in (f"{way}_median", f"{way}_low", f"{way}_high", "measured")
+    )
+    off = np.abs(np.log(middle / true))
+    width = high / low
+    return (
+        f"{way}: {len(rows)} cells, within 1.5x {np.mean(off <= math.log(1.5)):.2f}, within 2x "
+        f"{np.mean(off <= math.log(2.0)):.2f}, within 3x {np.mean(off <= math.log(3.0)):.2f}; band "
+        f"holds {np.mean((low <= true) & (true <= high)):.2f}, its width has median "
+        f"{np.median(width):.1f}, at most 6 in {np.mean(width <= 6.0):.2f}"
+    )
+
+
+def list_problems() -> list[str]:
+    """Names of all problems."""
+    return [*("-".join(map(str, one)) for one in GENERATED), *PUBLISHED]
+
+
+def make_halves(folder: Path, name: str) -> tuple[str, Path, Path]:
+    """The task, and files of a public and a private half."""
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big"))
+    task, x, y = _load(name) if name in PUBLISHED else _generate(name, rng)
+    order, half = rng.permutation(len(y)), len(y) // 2
+    paths = []
+    for place in range(2):
+        kept = order[place * half : (place + 1) * half]
+        paths.append(folder / f"{name}-{place}.npz")
+        np.savez(paths[-1], x=x[kept], y=y[kept])
+    return task, paths[0], paths[1]
+
+
+def _load(name: str) -> tuple[str, np.ndarray, np.ndarray]:
+    data = dperm_cli.load_data(name)
+    x = data.x if isinstance(data.x, np.ndarray) else data.x.toarray()
+    return data.task, x, data.y / data.target_bound
+
+
+def _generate(name: str, rng: Any) -> tuple[str, np.ndarray, np.ndarray]:
+    """Rows of unequal norms whose principal axes are no coordinate axes."""
+    task, *numbers = name.split("-")
+    n, p, power, strength = 2 * int(numbers[0]), int(numbers[1]), *map(float, numbers[2:])
+    axes = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    x = rng.standard_normal((n, p)) * np.arange(1, p + 1) ** (-0.5 * power) @ axes
+    x *= (rng.uniform(0.4, 1.0, n) / np.linalg.norm(x, axis=1))[:, None]
+    margins = x @ rng.standard_normal(p)
+    margins /= margins.std()
+    if task == "binary":
+        return task, x, np.where(rng.logistic(size=n) < strength * margins, 1.0, -1.0)
+    noise = math.sqrt(1.0 - strength) * rng.standard_normal(n)
+    return task, x, np.clip(0.35 * (math.sqrt(strength) * margins + noise), -1.0, 1.0)
+
+
+def _name_file(key: str, path: Path, task: str) -> list[str]:
+    words = [f"{key}=npz", f"{key}.path={path}", f"{key}.task={task}", f"{key}.intercept=false"]
+    return [*words, f"{key}.target_bounds=[-1,1]"] if task == "regression" else words
+
+
+def _predict_problem(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+    task, public, _ = make_halves(folder, name)
+    for radius in RADII:
+        both = [f"constraint.radius={radius}", "epsilon=1"]
+        like = parse_request([*_name_file("like", public, task), "like_is_public=true", *both])
+        known = like.question.simulate()
+        n, p = known.facts.n, known.facts.p
+        alone = parse_request([f"task={task}", f"n={n}", f"p={p}", *both]).question.simulate()
+        for relation, epsilon in itertools.product(RELATIONS, EPSILONS):
+            asked = [replace(one, n=n, epsilon=epsilon, relation=relation)
+                     for one in (known, alone)]  # fmt: skip
+            ranked, others = (make_forecast(one, attacks=False).rows for one in asked)
+            first = ranked[0]
+            second = next(row for row in others if row["mechanism"] == first["mechanism"])
+            cell = {"problem": name, "radius": radius, "relation": relation, "epsilon": epsilon,
+                    "mechanism": first["mechanism"], "n": n, "p": p}  # fmt: skip
+            for way, row in zip(WAYS, (first, second), strict=True):
+                cell |= {f"{way}_median": f"{row['excess_risk_per_record']:.6g}",
+                         f"{way}_low": f"{row['median_low']:.6g}",
+                         f"{way}_high": f"{row['median_high']:.6g}"}  # fmt: skip
+            yield cell
+
+
+def _measure(row: dict[str, Any], task: str, private: Path, folder: str) -> float:
+    """Median excess risk per record of the cell."""
+    study = dperm_cli.run(
+        *_name_file("dataset", private, task), f"constraint.radius={row['radius']}",
+        f"mechanism={row['mechanism']}", f"epsilon={row['epsilon']}", f"trials={TRIALS}",
+        f"privacy.relation={row['relation']}", f"out={folder}/study", progress=False,
+    )  # fmt: skip
+    found = study.frame()
+    (this,) = found[found["mechanism"] == row["mechanism"]].to_dict("records")
+    print(row["problem"], row["mechanism"], row["epsilon"], file=sys.stderr)
+    return float(this["excess_risk_per_record_median"])
+
+
+def _write(name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_files(FOLDER, {name: text.getvalue().encode()})
+
+
+def _hash_predictions() -> str:
+    return hashlib.sha256((FOLDER / "predictions.csv").read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Forecasts of the excess risk of mechanisms, before any private record is read."""
