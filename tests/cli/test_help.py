@@ -142,7 +142,7 @@ def test_help_has_the_keys_of_what_is_named(dperm, tmp_path):
         page = dperm(*words).out
         assert "dataset.delimiter" in page
         assert "with dataset=breast_cancer:" not in page
-        assert "with mechanism=noisy_gd:" in page, "of the other groups the defaults"
+        assert "with mechanism=auto:" in page, "of the other groups the defaults"
     page = dperm("describe", "mechanism=newton", "epsilon=1", "-h").out
     assert "mechanism.output: last" in page
     assert dperm("describe", "-h").out + "\nkeys" == page[: len(dperm("describe", "-h").out) + 5]

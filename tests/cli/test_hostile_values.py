@@ -92,7 +92,7 @@ def test_top_level_numbers(composed, key):
     ],
 )
 def test_the_line_names_key_value_and_range(dperm, tmp_path, word, part):
-    done = dperm("run", word)
+    done = dperm("run", "mechanism=noisy_gd", word)
     assert done.code == 2
     assert done.err.startswith(f"dperm: {part}"), done.err
     assert len(done.err.splitlines()) == 1
@@ -200,12 +200,13 @@ def test_a_typed_privacy_level_is_a_privacy_level(epsilon, delta):
     assert typed.delta is None or 0 <= typed.delta < 1
 
 
-CONFIG = Composer().compose({})
+CONFIG = Composer().compose({"mechanism": "noisy_gd"})
 
 
 # --- files -----------------------------------------------------------------------------------
 
-TINY = ("mechanism.steps=3", "trials=1", "format=json", "constraint.radius=1", "delta=1e-5")
+TINY = ("mechanism=noisy_gd", "mechanism.steps=3", "trials=1", "format=json",
+        "constraint.radius=1", "delta=1e-5")  # fmt: skip
 ROWS = "0.5,0.1,1\n-0.2,0.3,-1\n0.1,-0.4,1\n0.2,0.2,-1\n0.3,0.1,1\n"
 
 

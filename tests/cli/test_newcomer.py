@@ -108,9 +108,9 @@ def test_a_mechanism_without_keys(dperm):
 def test_a_sampler_that_nothing_draws_by(dperm):
     done = dperm("run", *TINY, "sampler=mala")
     assert done.code == 2
-    assert "sampler=mala: noisy_gd draws from no law" in done.err
+    assert "sampler=mala: auto draws from no law" in done.err
     done = dperm("run", *TINY, "sampler.most_seconds=3")
-    assert "sampler.most_seconds=3: noisy_gd draws from no law" in done.err
+    assert "sampler.most_seconds=3: auto draws from no law" in done.err
     for words in (("sampler=auto",), ("sampler=mala", "mechanism=[noisy_gd,exponential]")):
         assert dperm("run", *TINY, *words, "--cfg", "job").code == 0
 
@@ -218,7 +218,7 @@ def test_a_pure_mechanism_under_an_approximate_budget_says_what_to_set(dperm):
 
 @pytest.mark.parametrize(("trials", "told"), [(1, False), (2, True), (9, True), (10, False)])
 def test_bands_of_few_trials(dperm, trials, told):
-    words = ("mechanism.steps=3", f"trials={trials}", "format=json", "out=a")
+    words = ("mechanism=noisy_gd", "mechanism.steps=3", f"trials={trials}", "format=json", "out=a")
     done = dperm("run", *TINY, *words)
     assert done.code == 0
     assert (f"5-95 % bands of {trials} trials" in done.err) == told

@@ -49,8 +49,10 @@ def test_more_work_needs_more(dperm):
         return dperm("run", "--cfg", "preflight", "format=json", *SMALL, *words).rows[0]
 
     base = need()
-    for more in ("dataset.n=5000", "trials=1000", "mechanism.steps=100000"):
+    for more in ("dataset.n=5000", "trials=1000"):
         assert need(more)["seconds"] > base["seconds"], more
+    steps = [need("mechanism=noisy_gd", f"mechanism.steps={count}") for count in (200, 100000)]
+    assert steps[1]["seconds"] > steps[0]["seconds"]
     for more in ("dataset.n=5000", "dataset.p=300", "trials=1000"):
         assert need(more)["memory"] > base["memory"], more
     assert need("trials=1000")["disk"] > base["disk"]

@@ -96,7 +96,7 @@ def test_default_study_name_is_stable_and_readable(dperm, tmp_path):
     dperm("run", *TINY, "trials=1")
     dperm("run", *TINY, "trials=1")
     (study,) = os.listdir(tmp_path / "outputs")
-    assert study.startswith("synthetic_logistic-noisy_gd-")
+    assert study.startswith("synthetic_logistic-auto-")
 
 
 def test_finished_cells_are_looked_up_and_force_recomputes(dperm, tmp_path):
@@ -227,7 +227,7 @@ def test_a_plan_beyond_the_budget_is_not_released(dperm, monkeypatch):
         return dataclasses.replace(plan, events=events)
 
     monkeypatch.setattr(NoisyGd, "plan", boastful)
-    done = dperm("run", *TINY, "format=json")
+    done = dperm("run", *TINY, "mechanism=noisy_gd", "format=json")
     assert done.code == 1
     assert done.rows[0]["status"] == "failed"
     assert "refused to release" in done.rows[0]["reason"]
@@ -355,7 +355,8 @@ def test_other_data_draw_other_noise(dperm, tmp_path):
         (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
         dperm(
             "run", "dataset=csv", "dataset.path=mine.csv", "dataset.target=label", "trials=1",
-            "dataset.test_fraction=0", f"out=out{last}", "epsilon=0.01", "mechanism.steps=1",
+            "dataset.test_fraction=0", f"out=out{last}", "epsilon=0.01",
+            "mechanism=noisy_gd", "mechanism.steps=1",
         )  # fmt: skip
         (name,) = os.listdir(tmp_path / f"out{last}" / "records")
         record = pq.read_table(tmp_path / f"out{last}" / "records" / name)
@@ -365,6 +366,8 @@ def test_other_data_draw_other_noise(dperm, tmp_path):
 
 
 def test_noise_beyond_the_generators_range_is_refused(dperm):
-    done = dperm("run", *TINY, "mechanism.steps=1", "epsilon=[1,100]", "format=json")
+    done = dperm(
+        "run", *TINY, "mechanism=noisy_gd", "mechanism.steps=1", "epsilon=[1,100]", "format=json"
+    )
     assert [row["status"] for row in done.rows] == ["ok", "unsupported"]
     assert "bounded range" in done.rows[1]["reason"]

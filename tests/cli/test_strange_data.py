@@ -215,7 +215,7 @@ def test_extreme_numbers_are_planned_or_refused(dperm, tmp_path, words, monkeypa
     quiet = SimpleNamespace(faults=(), summary=(), broken=(), gaps=())
     for name in ("make_report", "print_report"):
         monkeypatch.setattr(run.report, name, lambda *_, **__: quiet)
-    done = dperm("run", *TINY[:3], *words, "out=here")
+    done = dperm("run", *TINY[:4], *words, "out=here")
     assert "Traceback" not in done.err
     assert done.code == EXTREME[words], done.err
     if done.code == 2:

@@ -26,7 +26,7 @@ from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import report
 
 N = 12
-QUICK = ["mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
+QUICK = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
 
 
 def records(n=N, p=3, seed=0):
@@ -130,7 +130,14 @@ def test_across_4096_records(tmp_path, n):
 
 
 def test_secure_noise(tmp_path):
-    words = ["mechanism.steps=3", "trials=1", "epsilon=2", "delta=1e-6", "noise=secure"]
+    words = [
+        "mechanism=noisy_gd",
+        "mechanism.steps=3",
+        "trials=1",
+        "epsilon=2",
+        "delta=1e-6",
+        "noise=secure",
+    ]
     fault, one, other = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0))
     assert fault is None
     assert one.records[0]["arithmetic"].startswith("grid")
@@ -225,7 +232,14 @@ def test_a_line_of_the_log_that_is_not_its_record(tmp_path, monkeypatch, held):
         return replace(found, row=found.row | {"population": int(np.sum(held["x"] != 0.0))})
 
     monkeypatch.setattr(release_log, "make_entry", written)
-    words = ["mechanism.steps=3", "trials=1", "epsilon=2", "delta=1e-6", "noise=secure"]
+    words = [
+        "mechanism=noisy_gd",
+        "mechanism.steps=3",
+        "trials=1",
+        "epsilon=2",
+        "delta=1e-6",
+        "noise=secure",
+    ]
     fault, _, _ = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0))
     assert fault.startswith("releases.log 0, column population")
 
