@@ -22,7 +22,7 @@ LEVEL, NOISE_POWER, KNEE_POWER, KNEE = -5.20, 0.28, 1.80, 1.0 / 30.0
 COLUMNS_POWER, REACH_POWER = 0.58, 0.82
 LEAST_SHARE = 1e-300
 # relative noise below which noisy descent falls behind an exact minimiser, and how fast
-DESCENT_NOISE, DESCENT_POWER = 0.005, 0.25
+DESCENT_NOISE, DESCENT_POWER = 0.005, 0.17
 CORNERS = 2.0  # on a set with corners on the axes, which an exact minimiser finds
 
 
