@@ -13,6 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.shared import dual_averaging
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -56,7 +57,11 @@ class NoisyGd(Mechanism):
     averaging: Annotated[
         str, Choices("auto", "last", "uniform", "suffix"), Help("suffix: the last half")
     ] = "auto"
-    momentum: Annotated[float | Auto, Range(0, below=1), Help("auto = 0.9 (theory = 0)")] = "auto"
+    momentum: Annotated[
+        float | Auto,
+        Range(0, below=1),
+        Help("auto = 0.9; 0.95 on a smooth loss with step_size=auto; 0 with theory"),
+    ] = "auto"
 
     secure: ClassVar[bool] = True
 
@@ -96,6 +101,8 @@ class NoisyGd(Mechanism):
         step_size: Any = theory_step(spec, scale, steps) if theory else self.step_size
         averaging = "uniform" if theory else "adaptive" if auto else "last"
         momentum = 0.0 if theory else MOMENTUM
+        if auto and is_averaged(spec):
+            momentum = dual_averaging.MOMENTUM
         return {
             "step_size": step_size if auto else float(step_size),
             "averaging": averaging if self.averaging == "auto" else self.averaging,
@@ -124,25 +131,34 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
     theta = np.tile(body.centre(), (gate.trials, 1))
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
-    pace = _pace(view.spec, plan, theta)
+    facts = _schedule_facts(spec, plan)
+    smooth = is_averaged(spec)
+    dual = (
+        dual_averaging.DualAveraging(facts, theta, momentum, project) if facts and smooth else None
+    )
+    pace = StepSchedule(facts, theta, momentum) if facts and not smooth else None
+    schedule = dual or pace
     for step in range(plan.steps):
         noisy = noise.add(records.gradient_sum(query), step)
         # the regulariser depends on no record: it is added to what was released
         noisy = noisy + penalty.subgradient(query)
         sums["uniform"] += query
         sums["suffix"] += query * (step >= plan.steps // 2)
-        if pace:
-            eta = pace.choose_step(noisy, query)
+        if dual:
+            query = theta = dual.move(noisy)
         else:
-            eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
-        moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
-        query, theta = project(moved + momentum * (moved - theta)), moved
-        if pace:
-            pace.observe(theta)
+            if pace:
+                eta = pace.choose_step(noisy, query)
+            else:
+                eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
+            moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
+            query, theta = project(moved + momentum * (moved - theta)), moved
+            if pace:
+                pace.observe(theta)
         progress.report("noisy_gd", step + 1, plan.steps)
     half = plan.steps - plan.steps // 2
     found = {
-        "adaptive": pace.output if pace else theta,
+        "adaptive": schedule.output if schedule else theta,
         "last": theta,
         "uniform": sums["uniform"] / plan.steps,
         "suffix": sums["suffix"] / half,
@@ -164,8 +180,13 @@ def _second_moment(spec: ProblemSpec, scale: float) -> float:
     return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
 
 
-def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | None:
-    """The adaptive schedule, or None for a constant step."""
+def is_averaged(spec: ProblemSpec) -> bool:
+    """Whether ``step_size=auto`` is dual averaging: for a smooth loss without a lasso."""
+    return bool(spec.smoothness) and spec.lasso == 0
+
+
+def _schedule_facts(spec: ProblemSpec, plan: Plan) -> ScheduleFacts | None:
+    """What an adaptive schedule works from, or None for a constant step."""
     if not isinstance(plan.settings["step_size"], str):
         return None
     assert spec.form is not None
@@ -179,7 +200,7 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | No
     curvature = spec.lipschitz * rate if smooth is None else smooth
     # the lasso's kinks are felt over what a coordinate of a spread-out point is
     kinks = spec.lasso * math.sqrt(spec.p) / spec.constraint.radius
-    facts = ScheduleFacts(
+    return ScheduleFacts(
         steps=plan.steps,
         p=spec.p,
         noise=plan.noise_scale,
@@ -188,4 +209,3 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | No
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
         gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
     )
-    return StepSchedule(facts, start, plan.settings["momentum"])
