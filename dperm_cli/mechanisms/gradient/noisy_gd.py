@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
-from dperm_cli.mechanisms.shared import dual_averaging
+from dperm_cli.mechanisms.shared.dual_averaging import DualAveraging
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -38,11 +38,13 @@ class NoisyGd(Mechanism):
     the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
     Unsupported: delta = 0; ``calibration=paper`` (the paper states no sigma for full gradients).
 
-    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum:
-    ``auto`` adapts it to the released gradients (see ``step_schedule``), ``theory`` is the constant
-    D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
-    step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
-    ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum.
+    ``auto`` is dual averaging where the loss is smooth and there is no lasso (``dual_averaging``),
+    and adapts the step to the released gradients elsewhere (``step_schedule``). ``theory`` is the
+    constant D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With
+    ``momentum`` m a step moves by (1 - m) of it at once and by the rest over the steps after.
+    ``averaging=auto`` is ``uniform`` for ``theory``, ``last`` for a number and the schedule's
+    choice for ``auto``.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -60,7 +62,7 @@ class NoisyGd(Mechanism):
     momentum: Annotated[
         float | Auto,
         Range(0, below=1),
-        Help("auto = 0.9; 0.95 on a smooth loss with step_size=auto; 0 with theory"),
+        Help("auto = 0.9 (theory = 0)"),
     ] = "auto"
 
     secure: ClassVar[bool] = True
@@ -101,8 +103,6 @@ class NoisyGd(Mechanism):
         step_size: Any = theory_step(spec, scale, steps) if theory else self.step_size
         averaging = "uniform" if theory else "adaptive" if auto else "last"
         momentum = 0.0 if theory else MOMENTUM
-        if auto and is_averaged(spec):
-            momentum = dual_averaging.MOMENTUM
         return {
             "step_size": step_size if auto else float(step_size),
             "averaging": averaging if self.averaging == "auto" else self.averaging,
@@ -133,9 +133,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
     facts = _schedule_facts(spec, plan)
     smooth = is_averaged(spec)
-    dual = (
-        dual_averaging.DualAveraging(facts, theta, momentum, project) if facts and smooth else None
-    )
+    dual = DualAveraging(facts, theta, momentum, project) if facts and smooth else None
     pace = StepSchedule(facts, theta, momentum) if facts and not smooth else None
     schedule = dual or pace
     for step in range(plan.steps):

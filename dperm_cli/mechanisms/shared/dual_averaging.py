@@ -13,8 +13,8 @@ all of it is post-processing and costs no privacy.
  - The share f_t says how far the gradients are trusted: g^2 / (g^2 + p sigma^2 / t) with g^2 the
    estimate of the squared mean gradient [a positive-part James-Stein factor]. It is near 0 where
    z_t may be noise alone, and at least what the gradient expected beforehand is worth.
- - The output is the projected mean of the points before projection, without the burn-in, or the
-   last iterate where the means of the thirds of the run still move in one direction.
+ - The output is the projected mean of the points before projection, early ones weighing less, or
+   the last iterate where the means of the thirds of the run still move far in one direction.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
 
 # They have no unit and are the same for every problem; docs/proofs/noisy_gd.md says what each is
 # worth.
-BURN_IN_SHARE = 0.15  # of the steps, left out of the mean
-MOMENTUM = 0.95
+RAMP_SHARE = 0.3  # of the steps, over which the weights in the mean rise from 0 to 1
 EXPECTED_SHARE = 0.13  # of its bound: the gradient at the centre that is expected beforehand
+MOVED_SHARE = 0.15  # of the distance from the centre: a move between thirds that counts as one
 
 
 class DualAveraging:
@@ -54,21 +54,24 @@ class DualAveraging:
         )
         self.least_share = self._find_least_share()
         self.point = start
-        self._burn_in, self._done = int(BURN_IN_SHARE * facts.steps), 0
+        self._first, self._done = int(RAMP_SHARE / 2.0 * facts.steps), 0
         self._speed, self._sum, self._mean = np.zeros((3, *start.shape))
+        self._weight = 0.0
         self._thirds, self._counts = np.zeros((3, *start.shape)), np.zeros(3)
 
     def move(self, noisy: np.ndarray) -> np.ndarray:
         """Count a noisy gradient [trials, p] taken at ``point`` and return the next point."""
-        kept, self._done = self._done - self._burn_in, self._done + 1
+        kept, self._done = self._done - self._first, self._done + 1
         self._speed = self.momentum * self._speed + (1.0 - self.momentum) * noisy
         self._sum = self._sum + self._speed
         share = np.maximum(self.least_share, self._find_share())
         free = self._start - self.step_size * share[:, None] * self._sum
         self.point = self._project(free)
+        weight = min(1.0, self._done / (RAMP_SHARE * self.facts.steps))
+        self._weight += weight
+        self._mean += (free - self._mean) * (weight / self._weight)
         if kept >= 0:
-            self._mean += (free - self._mean) / (kept + 1)
-            third = 3 * kept // (self.facts.steps - self._burn_in)
+            third = 3 * kept // (self.facts.steps - self._first)
             self._counts[third] += 1
             self._thirds[third] += (self.point - self._thirds[third]) / self._counts[third]
         return self.point
@@ -81,7 +84,9 @@ class DualAveraging:
         """
         first, then = np.diff(self._thirds, axis=0)
         lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(then, axis=1)
-        moves = np.sum(first * then, axis=1) > lengths / math.sqrt(self.facts.p)
+        away2 = np.sum((self._thirds[-1] - self._start) ** 2, axis=1)
+        least = np.maximum(lengths / math.sqrt(self.facts.p), MOVED_SHARE**2 * away2)
+        moves = np.sum(first * then, axis=1) > least
         return np.where(moves[:, None], self.point, self._project(self._mean))
 
     def _find_share(self) -> np.ndarray:
