@@ -76,7 +76,7 @@ def measure(problems: list[tuple[Problem, float]], trials: int) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--trials", type=int, default=40)
     trials = parser.parse_args().trials
     problems = [(problem, solve(problem).value) for problem in list_problems()]

@@ -64,12 +64,12 @@ class DualAveraging:
         kept, self._done = self._done - self._first, self._done + 1
         self._speed = self.momentum * self._speed + (1.0 - self.momentum) * noisy
         self._sum = self._sum + self._speed
-        share = np.maximum(self.least_share, self._find_share())
-        free = self._start - self.step_size * share[:, None] * self._sum
+        share = np.maximum(self.least_share, self._find_share())[:, None]
+        free = self._start - self.step_size * share * self._sum
         self.point = self._project(free)
         weight = min(1.0, self._done / (RAMP_SHARE * self.facts.steps))
         self._weight += weight
-        self._mean += (free - self._mean) * (weight / self._weight)
+        self._mean += (weight / self._weight) * (free - self._mean)
         if kept >= 0:
             third = 3 * kept // (self.facts.steps - self._first)
             self._counts[third] += 1
@@ -83,7 +83,7 @@ class DualAveraging:
         Unrelated directions in p dimensions have a cosine of standard deviation 1 / sqrt(p).
         """
         first, then = np.diff(self._thirds, axis=0)
-        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(then, axis=1)
+        lengths = np.sqrt(np.sum(first**2, axis=1) * np.sum(then**2, axis=1))
         away2 = np.sum((self._thirds[-1] - self._start) ** 2, axis=1)
         least = np.maximum(lengths / math.sqrt(self.facts.p), MOVED_SHARE**2 * away2)
         moves = np.sum(first * then, axis=1) > least
