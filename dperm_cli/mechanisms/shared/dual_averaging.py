@@ -87,7 +87,8 @@ class DualAveraging:
         away2 = np.sum((self._thirds[-1] - self._start) ** 2, axis=1)
         least = np.maximum(lengths / math.sqrt(self.facts.p), MOVED_SHARE**2 * away2)
         moves = np.sum(first * then, axis=1) > least
-        return np.where(moves[:, None], self.point, self._project(self._mean))
+        mean = self._project(np.asarray(self._mean))
+        return np.where(moves[:, None], self.point, mean)
 
     def _find_share(self) -> np.ndarray:
         """g^2 / (g^2 + p v) [trials], v = sigma^2 / t; g^2 as far as its estimate counts."""
