@@ -44,6 +44,9 @@ class MirrorDescent(Mechanism):
     asks for. ``output`` averages the points that the theorem is about, or takes the last one, of
     which nothing is proved.
 
+    Not a choice of ``mechanism=auto``: from epsilon 3 on its risk falls no more with the noise, as
+    its steps suit the worst data. ``noisy_gd`` and ``objective_perturbation`` serve the same sets.
+
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
     >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))

@@ -46,6 +46,9 @@ class Newton(Mechanism):
     Unsupported: delta = 0, losses with kinks (use ``mechanism=huberized mechanism.inner=newton``),
     a lasso, p > 500.
 
+    Not a choice of ``mechanism=auto``: in 78 cells of logistic loss it was best in 3, all at
+    epsilon 0.1, and 2 to 13 times above the best elsewhere.
+
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
     >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)

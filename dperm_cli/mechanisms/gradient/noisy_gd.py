@@ -13,6 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.shared.dual_averaging import DualAveraging
 from dperm_cli.mechanisms.shared.predicted_risk import (
     descent_factor,
     predict_from_noise,
@@ -42,11 +43,13 @@ class NoisyGd(Mechanism):
     the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
     Unsupported: delta = 0; ``calibration=paper`` (the paper states no sigma for full gradients).
 
-    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum:
-    ``auto`` adapts it to the released gradients (see ``step_schedule``), ``theory`` is the constant
-    D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
-    step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
-    ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum.
+    ``auto`` is dual averaging where the loss is smooth and there is no lasso (``dual_averaging``),
+    and adapts the step to the released gradients elsewhere (``step_schedule``). ``theory`` is the
+    constant D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With
+    ``momentum`` m a step moves by (1 - m) of it at once and by the rest over the steps after.
+    ``averaging=auto`` is ``uniform`` for ``theory``, ``last`` for a number and the schedule's
+    choice for ``auto``.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -61,7 +64,11 @@ class NoisyGd(Mechanism):
     averaging: Annotated[
         str, Choices("auto", "last", "uniform", "suffix"), Help("suffix: the last half")
     ] = "auto"
-    momentum: Annotated[float | Auto, Range(0, below=1), Help("auto = 0.9 (theory = 0)")] = "auto"
+    momentum: Annotated[
+        float | Auto,
+        Range(0, below=1),
+        Help("auto = 0.9 (theory = 0)"),
+    ] = "auto"
 
     secure: ClassVar[bool] = True
 
@@ -135,25 +142,32 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
     theta = np.tile(body.centre(), (gate.trials, 1))
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
-    pace = _pace(view.spec, plan, theta)
+    facts = _schedule_facts(spec, plan)
+    smooth = is_averaged(spec)
+    dual = DualAveraging(facts, theta, momentum, project) if facts and smooth else None
+    pace = StepSchedule(facts, theta, momentum) if facts and not smooth else None
+    schedule = dual or pace
     for step in range(plan.steps):
         noisy = noise.add(records.gradient_sum(query), step)
         # the regulariser depends on no record: it is added to what was released
         noisy = noisy + penalty.subgradient(query)
         sums["uniform"] += query
         sums["suffix"] += query * (step >= plan.steps // 2)
-        if pace:
-            eta = pace.choose_step(noisy, query)
+        if dual:
+            query = theta = dual.move(noisy)
         else:
-            eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
-        moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
-        query, theta = project(moved + momentum * (moved - theta)), moved
-        if pace:
-            pace.observe(theta)
+            if pace:
+                eta = pace.choose_step(noisy, query)
+            else:
+                eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
+            moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
+            query, theta = project(moved + momentum * (moved - theta)), moved
+            if pace:
+                pace.observe(theta)
         progress.report("noisy_gd", step + 1, plan.steps)
     half = plan.steps - plan.steps // 2
     found = {
-        "adaptive": pace.output if pace else theta,
+        "adaptive": schedule.output if schedule else theta,
         "last": theta,
         "uniform": sums["uniform"] / plan.steps,
         "suffix": sums["suffix"] / half,
@@ -175,8 +189,13 @@ def _second_moment(spec: ProblemSpec, scale: float) -> float:
     return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
 
 
-def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | None:
-    """The adaptive schedule, or None for a constant step."""
+def is_averaged(spec: ProblemSpec) -> bool:
+    """Whether ``step_size=auto`` is dual averaging: for a smooth loss without a lasso."""
+    return bool(spec.smoothness) and spec.lasso == 0
+
+
+def _schedule_facts(spec: ProblemSpec, plan: Plan) -> ScheduleFacts | None:
+    """What an adaptive schedule works from, or None for a constant step."""
     if not isinstance(plan.settings["step_size"], str):
         return None
     assert spec.form is not None
@@ -190,7 +209,7 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | No
     curvature = spec.lipschitz * rate if smooth is None else smooth
     # the lasso's kinks are felt over what a coordinate of a spread-out point is
     kinks = spec.lasso * math.sqrt(spec.p) / spec.constraint.radius
-    facts = ScheduleFacts(
+    return ScheduleFacts(
         steps=plan.steps,
         p=spec.p,
         noise=plan.noise_scale,
@@ -199,4 +218,3 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | No
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
         gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
     )
-    return StepSchedule(facts, start, plan.settings["momentum"])

@@ -1,0 +1,84 @@
+"""The schedule of noisy_gd on smooth losses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.shared.dual_averaging import DualAveraging
+from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
+from tests.conftest import small_problem
+from tests.mechanisms.test_noisy_gd import released
+
+FACTS = ScheduleFacts(
+    steps=200, p=10, noise=1.0, diameter=4.0, curvature=50.0, largest_step=0.1, gradient_bound=1.0
+)
+
+
+def inside(theta):
+    """The projection on the ball of radius 2."""
+    return theta / np.maximum(1.0, np.linalg.norm(theta, axis=1, keepdims=True) / 2.0)
+
+
+def run(facts, find_gradient, trials=50, momentum=0.9):
+    """Descend on gradients with the noise that the facts name."""
+    made = DualAveraging(facts, np.zeros((trials, facts.p)), momentum, inside)
+    rng = np.random.default_rng(4)
+    for _ in range(facts.steps):
+        noise = facts.noise * rng.standard_normal(made.point.shape)
+        assert np.all(np.linalg.norm(made.move(find_gradient(made.point) + noise), axis=1) < 2.001)
+    return made
+
+
+def test_noise_alone_moves_little():
+    """The worst-case time would carry noise of its own size over half the diameter and more."""
+    facts = dataclasses.replace(FACTS, noise=30.0)
+    made = run(facts, np.zeros_like)
+    assert np.median(np.linalg.norm(made.output, axis=1)) < 0.05 * 2.0
+
+
+def test_a_clear_gradient_reaches_the_boundary():
+    slope = np.eye(1, 10) * 3.0
+    made = run(FACTS, lambda theta: np.broadcast_to(slope, theta.shape))
+    away = np.linalg.norm(made.output + 2.0 * np.eye(1, 10), axis=1)
+    assert np.median(away) < 0.4
+
+
+@pytest.mark.parametrize("steps", [100, 200, 400])
+def test_inside_the_set_the_mean_of_the_noise_is_all_that_is_left(steps):
+    """A quadratic: |theta - optimum|^2 is p nu^2 / curvature^2, within a factor of 1.6."""
+    facts = dataclasses.replace(FACTS, steps=steps, noise=0.02 * math.sqrt(steps), largest_step=1.0)
+    optimum = np.full(10, 0.3)
+    made = run(facts, lambda theta: theta - optimum, trials=200)
+    found = np.mean(np.sum((made.output - optimum) ** 2, axis=1))
+    assert found < 1.6 * 10 * facts.nu**2
+
+
+def test_the_expected_gradient_counts_by_its_worth():
+    """Less with more noise, and nothing where many gradients say better."""
+    shares = [
+        DualAveraging(dataclasses.replace(FACTS, noise=noise), np.zeros((1, 10)), 0.9, inside)
+        for noise in (1e-3, 10.0, 100.0, 1000.0)
+    ]
+    found = [made.least_share for made in shares]
+    assert found[0] < 1e-6
+    assert found[1] > found[2] > found[3] > 0.0
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_few_steps_are_enough(steps):
+    theta = released(NoisyGd(steps=steps), small_problem())
+    assert theta.shape == (3, 3)
+    assert np.all(np.isfinite(theta))
+    assert np.all(np.linalg.norm(theta, axis=1) <= 1.0 + 1e-9)
+
+
+def test_a_lasso_keeps_the_other_schedule():
+    """Its kinks ask for steps that shrink."""
+    plain = small_problem()
+    both = [released(NoisyGd(), dataclasses.replace(plain, lasso=lasso)) for lasso in (0.0, 1e-12)]
+    assert np.max(np.abs(both[0] - both[1])) > 1e-6
