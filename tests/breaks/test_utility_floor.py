@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.breaks._utility import FLOOR, RISK, choice_of, not_yet, run_row, run_rows, table_words
+from tests.breaks._utility import FLOOR, RISK, choice_of, run_row, run_rows, table_words
 
-AUTO = not_yet(9, "there is no mechanism=auto to be judged")
 TRIALS = "trials=40"
 
 
@@ -25,7 +24,6 @@ def judge(dperm, words, epsilons="0.1,1,10"):
 @pytest.mark.parametrize(("task", "n", "p"), [
     ("binary", 300, 2), ("regression", 300, 2), ("binary", 300, 60), ("regression", 300, 60),
 ])  # fmt: skip
-@AUTO
 def test_no_result_is_worse_than_no_data(task, n, p, radius, relation, dperm, tmp_path):
     words = [*table_words(tmp_path, task, n, p), f"constraint.radius={radius}",
              f"privacy.relation={relation}", "delta=1e-6"]  # fmt: skip
@@ -36,7 +34,6 @@ def test_no_result_is_worse_than_no_data(task, n, p, radius, relation, dperm, tm
 @pytest.mark.parametrize("words", [["delta=0"], ["constraint=l1_ball"], ["constraint=simplex"],
                                    ["ridge=0.01"]], ids=" ".join)  # fmt: skip
 @pytest.mark.parametrize("task", ["binary", "regression"])
-@AUTO
 def test_nor_on_other_sets_and_budgets(task, words, dperm, tmp_path):
     base = [*table_words(tmp_path, task, 400, 4), "delta=1e-6"]
     for row in judge(dperm, [*base, *words], "0.1,1"):
@@ -44,14 +41,12 @@ def test_nor_on_other_sets_and_budgets(task, words, dperm, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
-@AUTO
 def test_the_risk_falls_with_epsilon(task, dperm, tmp_path):
     words = [*table_words(tmp_path, task, 1000, 5), "delta=1e-6"]
     risks = [row[RISK] for row in judge(dperm, words, "0.1,0.3,1,3,10")]
     assert all(later <= 1.1 * earlier for earlier, later in pairwise(risks))
 
 
-@AUTO
 def test_the_risk_falls_with_n(dperm, tmp_path):
     for task in ("binary", "regression"):
         risks = []
@@ -80,7 +75,6 @@ def regrets(dperm, words, task, epsilons):
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
-@AUTO
 def test_regret_on_a_small_grid(task, dperm, tmp_path):
     """A gate, not the measurement: the geometric mean of 12 cells, with room for 40 trials."""
     found = []
@@ -106,7 +100,6 @@ TARGETS = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "radius"), TARGETS)
 @pytest.mark.parametrize(("place", "relation"), [(0, "add_remove"), (1, "replace_one")])
-@AUTO
 def test_the_targets_of_shipped_data_sets(dataset, radius, place, relation, dperm):
     words = [f"dataset={dataset}", f"constraint.radius={radius}", f"privacy.relation={relation}"]
     rows = judge(dperm, words)
@@ -115,7 +108,6 @@ def test_the_targets_of_shipped_data_sets(dataset, radius, place, relation, dper
 
 
 @pytest.mark.slow
-@AUTO
 def test_diabetes_without_any_key(dperm):
     """R2 of .28 at epsilon 1; the best of any mechanism and radius by looking was .172."""
     row = run_row(dperm, "dataset=diabetes", "epsilon=1", "constraint.radius=auto", TRIALS)

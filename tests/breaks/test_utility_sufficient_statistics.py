@@ -122,7 +122,8 @@ def test_extreme_budgets_are_kept(relation, words, dperm, tmp_path):
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize(("n", "p"), [(50, 1), (20, 60), (5, 3), (2, 4)])
 def test_few_records_and_few_or_many_columns(n, p, delta, dperm, tmp_path):
-    row = run(dperm, tmp_path, f"delta={delta}", "dataset.test_fraction=0", n=n, p=p)
+    row = run(dperm, tmp_path, f"delta={delta}", "dataset.test_fraction=0", "dataset.intercept=false",
+              n=n, p=p)  # fmt: skip
     assert (row["n"], row["p"]) == (n, p)
     assert math.isfinite(row[RISK])
 
@@ -166,8 +167,8 @@ def test_what_cannot_be_is_one_line(key, dperm, tmp_path):
 def test_rows_of_zeros_alone(noise, relation, dperm, tmp_path):
     """Nothing can be learnt, and nothing goes wrong."""
     path = write_npz(tmp_path / "a.npz", np.zeros((60, 3)), np.linspace(-1.0, 1.0, 60))
-    row = run_row(dperm, *npz_words(path, "regression"), *STATISTICS, f"mechanism.noise={noise}",
-                  f"privacy.relation={relation}")  # fmt: skip
+    row = run_row(dperm, *npz_words(path, "regression"), "dataset.intercept=false", *STATISTICS,
+                  f"mechanism.noise={noise}", f"privacy.relation={relation}")  # fmt: skip
     assert row[RISK] == pytest.approx(0.0, abs=1e-9)
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-RUN = ("run", "-m", "mechanism.steps=5", "epsilon=1", "trials=2", "out=study")
+RUN = ("run", "-m", "mechanism=noisy_gd", "mechanism.steps=5", "epsilon=1", "trials=2", "out=study")
 
 
 def written(tmp_path):
