@@ -1,6 +1,6 @@
 """Are the forecasts of `dperm plan` right? Predictions are filed first, and judged by runs after.
 
-    python benchmarks/judge_plan.py predict   # writes experiments/plan_predictions/predictions.csv
+    python benchmarks/judge_plan.py predict   # writes benchmarks/plan_predictions/predictions.csv
     python benchmarks/judge_plan.py judge     # runs the cells, writes judgement.csv beside it
 
 Every problem is cut in two halves at random. One is public: `like=` simulates on it. The other is
@@ -30,7 +30,7 @@ from dperm_cli.core.files import write_files
 from dperm_cli.runner.forecasts.forecast import make_forecast
 from dperm_cli.runner.verbs.plan_request import parse_request
 
-FOLDER = Path(__file__).parents[1] / "experiments" / "plan_predictions"
+FOLDER = Path(__file__).parent / "plan_predictions"
 PUBLISHED = ("cal_housing", "a9a", "yearpredictionmsd_10k")
 # task, records of a half, columns, power of the spectrum, strength of the signal
 GENERATED = (

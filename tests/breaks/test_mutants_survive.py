@@ -209,7 +209,8 @@ def test_the_features_of_a_record_do_not_follow_the_others(way, tmp_path):
 LOCAL = ("local_sgd", "local_mirror_descent")
 SEEDED = ("noisy_gd", "noisy_sgd", "one_pass_sgd", "output_perturbation", "objective_perturbation",
           "approximate_minima_perturbation", "exponential", "frank_wolfe", "localization",
-          "high_probability", "huberized", "projected", "newton", "local_sgd")  # fmt: skip
+          "high_probability", "huberized", "projected", "newton", "local_sgd", "auto",
+          "private_selection")  # fmt: skip
 
 
 LOOPS = {

@@ -85,7 +85,13 @@ def test_names_are_no_part_of_the_record(dperm, mine):
     assert "1 cell: 0 done, 1 looked up" in done.err
     assert Store("a").path(cell).read_bytes() == first
     assert columns("a", "cell", "mechanism") == [(cell, "fast")], "the name of today is shown"
-    words = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "mechanism=noisy_gd", "mechanism.steps=5")
+    words = (
+        "dataset=synthetic_logistic",
+        "dataset.n=60",
+        "dataset.p=3",
+        "mechanism=noisy_gd",
+        "mechanism.steps=5",
+    )
     assert dperm("run", *words, *TINY, "out=a").code == 0
     assert columns("a", "cell", "dataset", "mechanism") == [
         (cell, "synthetic_logistic", "noisy_gd")

@@ -64,6 +64,17 @@ def check_words(words: list[str]) -> None:
         from dperm_cli.runner.compose.study_plan import parse_request
 
         parse_request(rest)
+    elif verb == "plan":
+        from dperm_cli.runner.verbs.plan_request import parse_request
+
+        of_data = [word for word in rest if word.startswith("like=")]
+        for name in of_data:
+            assert name.removeprefix("like=") in catalogue.choices("dataset")
+        own = [word for word in rest if word not in of_data]
+        if own == ["--help"]:
+            assert main(words) == 0
+            return
+        parse_request([*own, *(["task=binary", "p=20"] * bool(of_data))])
     elif verb == "ask":
         from dperm_cli.runner.compose.study_plan import parse_request
 

@@ -25,8 +25,8 @@ SILENT = (
     "core.catalogue", "core.package_paths", "core.private_folders", "core.progress", "results",
     "runner.cells.record_digest", "runner.cells.source_file", "runner.cells.source_tree",
     "runner.compose.command_line", "runner.compose.composer", "runner.compose.fitting_mechanism",
-    "runner.compose.study_plan", "runner.sweep.backends", "runner.sweep.progress",
-    "runner.sweep.slurm_jobs",
+    "runner.compose.study_plan", "runner.compose.tuning", "runner.sweep.backends",
+    "runner.sweep.progress", "runner.sweep.slurm_jobs",
 )  # fmt: skip
 # libraries that compute nothing
 SILENT_LIBRARIES = ("filelock", "threadpoolctl")
