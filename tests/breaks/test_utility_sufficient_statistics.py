@@ -122,8 +122,8 @@ def test_extreme_budgets_are_kept(relation, words, dperm, tmp_path):
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize(("n", "p"), [(50, 1), (20, 60), (5, 3), (2, 4)])
 def test_few_records_and_few_or_many_columns(n, p, delta, dperm, tmp_path):
-    row = run(dperm, tmp_path, f"delta={delta}", "dataset.test_fraction=0", "dataset.intercept=false",
-              n=n, p=p)  # fmt: skip
+    words = ("dataset.test_fraction=0", "dataset.intercept=false")
+    row = run(dperm, tmp_path, f"delta={delta}", *words, n=n, p=p)
     assert (row["n"], row["p"]) == (n, p)
     assert math.isfinite(row[RISK])
 

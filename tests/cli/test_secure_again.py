@@ -12,8 +12,8 @@ from dperm_cli.results.ledger import release_log
 from tests.conftest import draw_nothing
 from tests.results.test_release_log_lines import FORGED, signed
 
-WORDS = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=2", "mechanism=noisy_gd", "mechanism.steps=3",
-         "noise=secure", "trials=2")  # fmt: skip
+WORDS = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=2", "mechanism=noisy_gd",
+         "mechanism.steps=3", "noise=secure", "trials=2")  # fmt: skip
 
 
 def totals(folder):

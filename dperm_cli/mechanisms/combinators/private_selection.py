@@ -59,8 +59,8 @@ class PrivateSelection(Combinator):
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
     >>> chosen = PrivateSelection(candidates={"constraint.radius": [1.0, 10.0]})
-    >>> chosen.plan(bare_spec(9, 1.0, make_ball(10, 2)), Budget(1.0, 1e-6)).settings["tuning"]["how"]
-    'private selection'
+    >>> chosen.plan(bare_spec(9, 1.0, make_ball(10.0, 2)), Budget(1.0, 1e-6)).steps
+    603
     """
 
     outermost: ClassVar[bool] = True

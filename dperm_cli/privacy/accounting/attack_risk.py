@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scipy import optimize
 
@@ -59,7 +60,7 @@ def _largest_rate(
     """1 - f at a false positive rate; the envelope's best pair is found by a bounded search."""
     alone = bound_rate(rate, *pair)
     most = max(2.0 * pair[0], pair[0] + 4.0)
-    found = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         lambda epsilon: bound_rate(rate, epsilon, profile(epsilon)),
         bounds=(0.0, min(most, 600.0)), method="bounded", options={"xatol": 1e-4},
     )  # fmt: skip

@@ -124,7 +124,7 @@ def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
     """
     rows, refusals = [], dict[str, str]()
     question = question.simulate()
-    for mechanism in question.mechanisms.among:
+    for mechanism in question.mechanisms.candidates:
         name = name_of(mechanism)
         try:
             n, epsilon = _find_third(question, mechanism)
@@ -142,7 +142,7 @@ def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> li
     They span two decades on either side of the first row.
     """
     question = question.simulate()
-    by_name = {name_of(one): one for one in question.mechanisms.among}
+    by_name = {name_of(one): one for one in question.mechanisms.candidates}
     axis = "n" if question.n is None else "epsilon"
     middle = float(rows[0][axis])
     found = []
@@ -197,7 +197,8 @@ def find_noise(spec: ProblemSpec, risk: float) -> float:
     ends = (-60.0, 60.0)
     if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:
         raise Unsupported(f"its predicted risk {risk:.3g} amounts to no noise that is known of")
-    return unit * math.exp(optimize.brentq(excess, *ends, xtol=1e-9))
+    root: Any = optimize.brentq(excess, *ends, xtol=1e-9)
+    return unit * math.exp(root)
 
 
 def _summarise(question: PlanQuestion, risks: np.ndarray) -> dict[str, float]:
@@ -230,8 +231,9 @@ def _find_third(question: PlanQuestion, mechanism: Mechanism) -> tuple[int, floa
     grid = COUNTS if question.n is None else EPSILONS
     low, high = _bracket(gap, grid, question.target, "n" if question.n is None else "epsilon")
     if low < high:
-        root = optimize.brentq(lambda x: gap(math.exp(x)), math.log(low), math.log(high), xtol=1e-3)
-        high = math.exp(float(root))
+        ends = (math.log(low), math.log(high))
+        root: Any = optimize.brentq(lambda x: gap(math.exp(x)), *ends, xtol=1e-3)
+        high = math.exp(root)
     if question.n is None:
         assert question.epsilon is not None
         return math.ceil(high), question.epsilon

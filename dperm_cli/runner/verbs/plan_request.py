@@ -176,9 +176,8 @@ def _privacy(settings: Mapping[str, Any], composer: Composer) -> cell_schema.Pri
 
 def _mechanisms(settings: Mapping[str, Any], demands: Mapping[str, bool]) -> auto.Auto:
     name = settings.get("mechanism", "auto")
-    if name == "auto":
-        return auto.Auto(**demands)
-    return auto.Auto(auto.build_candidates("mechanism", [name]), **demands)
+    among = "auto" if name == "auto" else auto.build_candidates("mechanism", [name])
+    return auto.Auto(among=among, on_grid=demands["on_grid"], by_users=demands["by_users"])
 
 
 def _read_like(settings: Mapping[str, Any]) -> Data:
