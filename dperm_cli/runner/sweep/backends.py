@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 import signal
 import warnings
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core import checks
-from dperm_cli.core.environment import GROUP_SIGNALS, THREADS
+from dperm_cli.core.environment import GROUP_SIGNALS, THREADS, follow_parent
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -173,8 +174,10 @@ class Local(Backend):
         _start_tracker()
         # kept from one sweep to the next of as many workers: a start takes seconds
         pool = _pools.pop(self.workers, None) or ProcessPoolExecutor(
-            self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD
-        )
+            self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD,
+            # from its start on: this process may be gone before a worker has anything to do
+            initializer=follow_parent, initargs=(os.getpid(),),
+        )  # fmt: skip
         waiting, running = iter(chunks), set[Any]()
         whole = False
         try:
