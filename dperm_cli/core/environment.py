@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -19,7 +21,7 @@ from dperm_cli.core.errors import InputError, describe_error
 # Libraries start threads when they are imported, and read these once.
 THREADS = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS",
+    "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS",
 )  # fmt: skip
 # Signals that end no process by themselves (of which SIGIO ends one on Linux alone), and those of
 # a process that cannot go on, or not be caught: what it leaves is for the next run to take away.
@@ -43,6 +45,20 @@ _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "u
 _AGAIN_SECONDS = 0.01  # until a signal that was lost is raised again
 
 Handler = Callable[[int, FrameType | None], Any] | int
+
+
+@cache
+def follow_parent(parent: int) -> None:
+    """Leave the signals to all to the parent, and end with it, however it ends: once will do."""
+    for number in GROUP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
+
+
+def _exit_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 class Terminated(KeyboardInterrupt):

@@ -41,6 +41,7 @@ _TITLE = re.compile(r"[A-Za-z][A-Za-z0-9_ .,-]{0,79}")
 
 
 def check_path(path: str | os.PathLike[str]) -> str:
+    """The name of a plug-in's file, with ~ written out; InputError for what is no .py file."""
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
         raise InputError(KEY, text, "must be the name of a file ending in .py")
@@ -53,6 +54,7 @@ def check_path(path: str | os.PathLike[str]) -> str:
 
 
 def read_file(path: str) -> bytes:
+    """The content of a plug-in's file; InputError where it is no regular file, or too large."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -68,6 +70,7 @@ def read_file(path: str) -> bytes:
 
 
 def run_file(path: str, content: bytes, digest: str) -> ModuleType:
+    """Run the content of a plug-in's file as a module, once for each digest."""
     name = MODULE + digest[:20]
     if name in sys.modules:
         return sys.modules[name]
@@ -165,6 +168,7 @@ def blame_plugin(label: str) -> Iterator[None]:
 
 
 def find_version(module: ModuleType) -> str:
+    """The ``__version__`` of a module, empty where it has none or an odd one."""
     found = vars(module).get("__version__")
     return found if isinstance(found, str) and _VERSION.fullmatch(found) else ""
 

@@ -82,7 +82,9 @@ def list_cases(test: FaultTest, verdicts: Mapping[str, Verdict]) -> list[Verdict
 def _render_counts(tests: Sequence[FaultTest], verdicts: Mapping[str, Verdict]) -> Iterator[str]:
     counts = Counter(one.verdict for test in tests for one in list_cases(test, verdicts))
     yield f"{len(tests)} tests: " + ", ".join(
-        f"{counts[word]} cases {word}" for word in (HELD, BROKE, FILED, NOT_RUN) if counts[word]
+        f"{counts[word]} case{'s' * (counts[word] > 1)} {word}"
+        for word in (HELD, BROKE, FILED, NOT_RUN)
+        if counts[word]
     ) + "."  # fmt: skip
 
 

@@ -7,6 +7,8 @@ import random
 import re
 import signal
 import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -60,6 +62,31 @@ def test_workers_die_with_their_parent(zygote, whole):
     left = kill_and_resume(zygote, "pool", 1, 4, "workers=2")
     assert len(left) == 1
     assert_same(zygote.folder / "pool", whole)
+
+
+POOL = """
+import os, pathlib, sys, time
+from dperm_cli.runner.sweep.backends import Local
+list(Local(workers=2).run(abs, [-1, -2], pathlib.Path(".")))
+children = pathlib.Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+print(*(one for one in children if "loky.backend.popen" in
+        pathlib.Path(f"/proc/{one}/cmdline").read_text()), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
+def test_workers_that_got_no_cell_yet_die_with_their_parent():
+    """They follow it from their start on: one waited for its first cell for ever."""
+    with subprocess.Popen([sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True) as run:
+        workers = [int(word) for word in run.stdout.readline().split()]
+        run.kill()
+    assert len(workers) == 2
+    for _ in range(300):
+        if not any(Path(f"/proc/{one}").exists() for one in workers):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still there: {workers}")
 
 
 @pytest.mark.faults

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import re
 import signal
 import warnings
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core import checks
-from dperm_cli.core.environment import GROUP_SIGNALS
+from dperm_cli.core.environment import GROUP_SIGNALS, THREADS, follow_parent
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -37,10 +38,7 @@ WORTH = 16
 
 # Seconds after which a worker without work ends; what its libraries are told.
 _IDLE_SECONDS = 300
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
-)  # fmt: skip
+_ONE_THREAD = dict.fromkeys(THREADS, "1")
 _WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back, or to take up work
 _SILENT = logging.CRITICAL + 1  # what ends a sweep is said by errors, in a line
 _pools: dict[int, Any] = {}
@@ -176,8 +174,10 @@ class Local(Backend):
         _start_tracker()
         # kept from one sweep to the next of as many workers: a start takes seconds
         pool = _pools.pop(self.workers, None) or ProcessPoolExecutor(
-            self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD
-        )
+            self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD,
+            # from its start on: this process may be gone before a worker has anything to do
+            initializer=follow_parent, initargs=(os.getpid(),),
+        )  # fmt: skip
         waiting, running = iter(chunks), set[Any]()
         whole = False
         try:

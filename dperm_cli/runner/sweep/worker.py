@@ -9,20 +9,18 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from os.path import isdir
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.environment import GROUP_SIGNALS
+from dperm_cli.core.environment import follow_parent
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
@@ -193,7 +191,7 @@ def run_chunk(setup: Setup, chunk: Chunk) -> Report:
     # threads of one worker share its BLAS, its working folder and the listeners of progress
     with _one_at_a_time, suppress_warnings():
         if setup.parent is not None:
-            _follow_parent(setup.parent)
+            follow_parent(setup.parent)
         outcomes: list[Outcome] = []
         # the planner's working folder and cache, where this process can have them
         folder = setup.folder if isdir(setup.folder) else os.getcwd()
@@ -237,17 +235,3 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
         raise DpermError("a worker runs another version of dperm or of a library, or sees other "
                          "files, than the process that planned the study")  # fmt: skip
     return item
-
-
-@cache
-def _follow_parent(parent: int) -> None:
-    """Leave the signals to all to the parent, and end with it, however it ends: once will do."""
-    for number in GROUP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
-
-
-def _exit_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
