@@ -11,6 +11,7 @@ all events of a plan. A value above 1 means that more is spent than was claimed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -68,6 +69,7 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
 
     - Gaussian: delta at ``epsilon`` by quadrature, over the claimed delta.
     - Sampled Gaussian: the same for one step, over what the accountant computes for one step.
+    - Wishart: the same for matrices of order 2.
     - Laplace and Gamma-norm: the largest log ratio of densities over places and shifts, in one
       and two dimensions, over ``epsilon``.
     - Exponential mechanism: the largest log ratio for linear losses on an interval, over
@@ -220,6 +222,44 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
     return event.count * worst / epsilon
 
 
+def _find_wishart_ratio(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    """The largest log ratio of densities of 2 x 2 matrices, over places and shifts, over epsilon.
+
+    In units of the scale half the difference of two Wishart matrices of order 2 with 3 degrees of
+    freedom has a density that depends on the eigenvalues alone: ``_log_wishart_density``.
+    """
+    shift = event.sensitivity(relation) / event.scale
+    worst = 0.0
+    for first, second in ((0.0, 0.0), (1.0, -0.5), (2.0, 1.0), (-0.3, -2.0), (0.4, -3.0)):
+        place = np.diag([first, second]) * (shift + 1.0)
+        for angle, share in itertools.product((0.0, 0.5, math.pi / 4.0), (1.0, 0.5, 0.0)):
+            turn = np.array([math.cos(angle), math.sin(angle)])
+            across = np.array([-turn[1], turn[0]])
+            # one record comes, or one comes and another goes
+            move = share * np.outer(turn, turn) - (1.0 - share) * np.outer(across, across)
+            moved = _log_wishart_density(place + shift * move) - _log_wishart_density(place)
+            worst = max(worst, abs(moved))
+    return event.count * worst / epsilon
+
+
+def _log_wishart_density(matrix: np.ndarray) -> float:
+    """ln f(S), S = W - W' of order 2, up to a constant; densities e^(-tr W) on the cone.
+
+    f(S) is the integral of e^(-2 tr W + tr S) over W >= 0 and W >= S. With a = W_11, b = W_22 and S
+    = diag(s, -t) the entry W_12 has room of 2 sqrt(min(a b, (a - s)(b + t))). That is e^-|S| times
+    a constant where s and -t have one sign.
+    """
+    low, high = np.linalg.eigvalsh(matrix)
+    if low >= 0.0 or high <= 0.0:
+        return -abs(low + high) + math.log(math.pi / 16.0)
+    (a, v), (b, w) = (place_nodes(0.0, 20.0, 12) for _ in range(2))
+    # a = high + u: what is left over after e^-|S|, integrated over sqrt(u) and sqrt(b)
+    u, b = a[:, None] ** 2 / 20.0, b[None, :] ** 2 / 20.0
+    room = 2.0 * np.sqrt(np.minimum((high + u) * b, u * (b - low)))
+    each = room * np.exp(-2.0 * (u + b)) * (a[:, None] / 10.0) * (np.sqrt(20.0 * b) / 10.0)
+    return low - high + math.log(float(v @ each @ w))
+
+
 def _normal(x: np.ndarray) -> np.ndarray:
     """The standard normal density."""
     return np.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
@@ -239,4 +279,5 @@ _LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
     "exponential": _find_exponential_share,
     "laplace": _find_shift_ratio,
     "gamma_norm": _find_shift_ratio,
+    "wishart": _find_wishart_ratio,
 }

@@ -293,6 +293,12 @@ class _Drawing:
             fitting = [n for n in fitting if named[n].smoothness or named[n].round_kink]
         elif set(NEED_SMOOTH) & set(target.chain) and not self._wild:
             fitting = [name for name in fitting if named[name].smoothness] or fitting
+        elif not self._wild and any(
+            "quadratic" in registry.load("mechanism", name).requires for name in target.chain
+        ):
+            curved = [n for n, one in named.items() if one.quadratic and one.smoothness]
+            known = {n: (*named[n].tasks, *named[n].extra_tasks) for n in curved}
+            fitting = [name for name in curved if task in known[name]] or fitting
         return self._one(fitting)
 
     def _problem(self, target: Target, task: str, kernel: bool, delta: str) -> list[str]:

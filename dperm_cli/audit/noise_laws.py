@@ -13,12 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import gammainc, ndtr, poch
+from scipy.integrate import cumulative_simpson
+from scipy.special import gamma, gammainc, kve, ndtr, poch
 from scipy.stats import chi2, kstest, laplace
 
 from dperm_cli.audit.law_comparison import find_tail
 from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.core.symmetric import order_of
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
@@ -53,7 +55,7 @@ def find_faults(
     """
     if not event.noise_law:
         return []
-    steps = min(_STEPS, event.draws)
+    steps, dim = min(_STEPS, event.draws), event.fit_size(dim)
     plan = ((event,), relation)
     if grid is None:
         leaf = seed_sequence(seed, "audit", "noise law")
@@ -63,7 +65,8 @@ def find_faults(
     noise = _draw_noise(gate, event, dim, steps)
     found = [*_check_law(noise / event.noise_scale, event.noise_law), *_check_independence(noise)]
     if grid is None:
-        found += _find_shared_numbers(event, min(dim, _WIDEST), steps, relation, seed)
+        wide = event.fit_size(min(dim, _WIDEST))
+        found += _find_shared_numbers(event, wide, steps, relation, seed)
     words = f"{'' if grid is None else 'secure '}{type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
@@ -161,12 +164,40 @@ def _check_law(noise: np.ndarray, kind: str) -> list[str]:
         if chi2.sf(square, dim) < LEVEL:
             found.append("its direction is not uniform")
         return found
+    if kind == "wishart":
+        return _check_wishart(noise)
     if kind == "laplace":
         return _check_one_law(noise.ravel(), laplace.cdf, 2.0, 24.0)
     found = _check_one_law(noise.ravel(), ndtr, 1.0, 3.0)
     for step, part in enumerate(noise):
         if _is_mean_square_wrong(part.ravel(), 1.0, 3.0):
             found.append(f"the size of step {step + 1} is not that of its scale")
+    return found
+
+
+def _check_wishart(noise: np.ndarray) -> list[str]:
+    """Diagonal entries are differences of two Gamma((q + 1) / 2); off it, sums of products."""
+    order = order_of(noise.shape[-1])
+    rows, columns = np.triu_indices(order)
+    diagonal = noise[..., rows == columns]
+    shape = (order + 1) / 2.0
+    x = np.linspace(0.0, 40.0 + 4.0 * shape, 100_001)
+    density = np.empty_like(x)
+    # the Bessel function has a pole at 0, which the power before it takes away
+    density[1:] = x[1:] ** (shape - 0.5) * kve(shape - 0.5, x[1:]) * np.exp(-x[1:])
+    density[0] = 2.0 ** (shape - 1.5) * gamma(shape - 0.5)
+    half = cumulative_simpson(density, x=x, initial=0.0)
+    half *= 0.5 / half[-1]
+    square = order + 1.0
+    fourth = 3.0 * square**2 + 6.0 * square
+    found = _check_one_law(
+        diagonal[..., 0].ravel(), lambda b: 0.5 + np.sign(b) * np.interp(np.abs(b), x, half),
+        square, fourth,
+    )  # fmt: skip
+    for place in range(noise.shape[-1]):
+        # several looks at one draw: each has its share of the chance of a false alarm
+        if _is_mean_square_wrong(noise[..., place].ravel(), square, noise.shape[-1] * fourth):
+            found.append(f"entry {place} of the triangle has another size than its event says")
     return found
 
 

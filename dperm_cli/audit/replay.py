@@ -204,7 +204,7 @@ def _find_undrawn(plan: Plan, calls: list[Call]) -> list[str]:
     """Events of the plan with which nothing was released: a value then leaves without its noise."""
     heard = {call.number: call.event for call in calls}
     # an allowance, as for a sampler's error, opens no stream
-    unheard = [event for event in plan.events if type(event).open is not Event.open]
+    unheard = [one for one in plan.events if one.stream or type(one).open is not Event.open]
     for event in heard.values():
         if event in unheard:
             unheard.remove(event)

@@ -33,6 +33,7 @@ def warmup() -> float:
         batch_indices.batch(key[0], 0, 3, 2, poisson)
     exponential_noise.laplaces(key, 0, 1)
     exponential_noise.gamma_norms(key, 0, 1)
+    exponential_noise.wishart_differences(key, 0, 1)
     box_muller.normals(exponential_noise.uniforms(key[0], 0, 0, 2))
     exponential_noise.uniform_of_each(key, 0, 0)
     word, none = np.ones(64, np.uint64), np.empty(0, np.int64)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, CheckedFields, Choices, Help, Positive, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.shared import noise_law
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
@@ -27,7 +28,7 @@ MOST_MAGNITUDE = 1e140
 
 # Fields that several mechanisms have.
 CentralNoise = Annotated[
-    str, Choices("auto", "gamma", "gaussian"), Help("auto = gamma at delta = 0, else gaussian")
+    str, Choices("auto", "gamma", "gaussian"), Help("auto = the smaller; gaussian needs delta > 0")
 ]
 LearningRate = Annotated[
     str,
@@ -121,7 +122,8 @@ class Mechanism(CheckedFields, ABC):
     Attributes:
         guarantees: the kinds of guarantee it can give, strongest first.
         relations: the relations that it is proved for.
-        requires: what the problem must have.
+        requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
+            that is ``quadratic``.
         secure: whether it can run with noise on a grid. It then sees records only through
             ``view.gradient_sum``.
         trust: ``local`` where it gets a ``LocalView``.
@@ -224,10 +226,15 @@ class Mechanism(CheckedFields, ABC):
 class EitherNoise(Mechanism):
     """A mechanism of one release, whose noise has a Gamma norm (pure epsilon) or is Gaussian.
 
+    ``noise=auto`` takes the smaller one, by public facts (``noise_law``). A Gamma norm spends no
+    delta, whatever the budget has of it.
+
     >>> from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
-    >>> mechanism = OutputPerturbation()
-    >>> isinstance(mechanism, EitherNoise), mechanism.is_gamma(Budget(1.0, 0.0))
-    (True, True)
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> specs = [bare_spec(1000, 1.0, make_ball(1.0, p)) for p in (16, 17)]
+    >>> [EitherNoise.is_gamma(OutputPerturbation(), one, Budget(1.0, 1e-6)) for one in specs]
+    [True, False]
     """
 
     noise: CentralNoise = "auto"
@@ -236,12 +243,22 @@ class EitherNoise(Mechanism):
 
     def check(self, spec: Any, budget: Budget) -> None:
         """Gaussian noise needs delta > 0."""
-        if not self.is_gamma(budget) and budget.delta == 0.0:
-            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+        noise_law.list_laws(self.noise, budget)
 
-    def is_gamma(self, budget: Budget) -> bool:
-        """Whether the noise has a Gamma norm: asked for, or auto at delta = 0."""
-        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+    def scale(self, spec: Any, budget: Budget) -> float:
+        """The least noise, of the law that is taken."""
+        spent = replace(budget, delta=0.0) if self.is_gamma(spec, budget) else budget
+        return super().scale(spec, spent)
+
+    def fix_noise(self, budget: Budget) -> Self:
+        """With one law, for audits: Gaussian where there is a delta, unless gamma was asked for."""
+        laws = noise_law.list_laws(self.noise, budget)
+        return replace(self, noise="gamma" if laws[-1] else "gaussian")
+
+    def is_gamma(self, spec: Any, budget: Budget) -> bool:
+        """Whether the noise has a Gamma norm: asked for, or the smaller."""
+        laws = noise_law.list_laws(self.noise, budget)
+        return laws[0] and (len(laws) == 1 or noise_law.is_gamma_smaller(spec.p, budget))
 
 
 def find_scale(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -> float:
@@ -287,7 +304,4 @@ def guarantee_of(made: Design, budget: Budget) -> Guarantee:
         )
     if found != "local":
         found = "approx" if budget.delta > 0.0 else "pure"
-    return ledger_totals.recompute(
-        made.events, kind=found, delta=budget.delta, relation=budget.relation,
-        certificate=made.certificate,
-    )  # fmt: skip
+    return ledger_totals.find_guarantee(made.events, found, budget, made.certificate)

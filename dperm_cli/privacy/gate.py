@@ -16,10 +16,14 @@ noise          density of the noise b                   sensitivity in    secure
 ``gaussian``   exp(-|b|_2^2 / (2 scale^2))              L2                yes
 ``laplace``    exp(-|b|_1 / scale)                      L1                yes
 ``gamma_norm`` exp(-|b|_2 / scale)                      L2                no
+``wishart``    of scale (W - W') / 2, see below         nuclear           no
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
 channels       answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
+
+W and W' are independent Wishart matrices of order q with q + 1 degrees of freedom; the values are
+packed symmetric matrices (``core.symmetric``).
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from dperm_cli.privacy.gate_protocol import Tape
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
     GAMMA_NORM,
+    WISHART,
     GridNoise,
     KeyedNoise,
     StepRecord,
@@ -153,8 +158,8 @@ class Gate:
         """The noise of a new stream."""
         if self._grid is None:
             return KeyedNoise(self.keys())  # refused by a gate for channels
-        if kind == GAMMA_NORM:
-            raise PrivacyError("noise of a Gamma norm has no secure form")
+        if kind in (GAMMA_NORM, WISHART):
+            raise PrivacyError(f"{kind} noise has no secure form")
         return GridNoise(self.trials, self._grid.step, self.source)
 
     def steps(self, number: int) -> StepRecord:

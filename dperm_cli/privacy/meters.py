@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+
+from dperm_cli.core.symmetric import order_of, unpack_symmetric
 
 
 class Meter(ABC):
@@ -25,18 +27,33 @@ class Meter(ABC):
 
 
 class _Norm(Meter):
-    """Distances in the norm of order ``order``, divided by ``sensitivity``."""
+    """Distances in the norm of order ``order``, divided by ``sensitivity``.
 
-    def __init__(self, order: float, sensitivity: float) -> None:
-        self._order, self._sensitivity = order, sensitivity
+    The order "nuc" is the nuclear norm of packed symmetric matrices (``core.symmetric``).
+    """
+
+    def __init__(self, order: float | Literal["nuc"], sensitivity: float) -> None:
+        self._order: float | Literal["nuc"] = order
+        self._sensitivity = sensitivity
 
     def _distances(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         moved = np.atleast_2d(np.asarray(after, dtype=float) - np.asarray(before, dtype=float))
-        found = np.linalg.norm(moved, ord=self._order, axis=-1)
+        if self._order == "nuc":
+            found = _find_nuclear_norms(moved)
+        else:
+            found = np.linalg.norm(moved, ord=self._order, axis=-1)
         if self._sensitivity > 0.0:
             return found / self._sensitivity
         # nothing may move at all, nor by so little that its square is 0; a nan stays a nan
         return np.where(np.all(moved == 0.0, axis=-1), 0.0, np.inf + found)
+
+
+def _find_nuclear_norms(packed: np.ndarray) -> np.ndarray:
+    """The sum of the eigenvalues' moduli of each packed matrix; nan where it is not finite."""
+    matrices = unpack_symmetric(packed, order_of(packed.shape[-1]))
+    finite = np.all(np.isfinite(packed), axis=-1)
+    values = np.linalg.eigvalsh(np.where(finite[:, None, None], matrices, 0.0))
+    return np.where(finite, np.sum(np.abs(values), axis=-1), np.nan)
 
 
 class PerCall(_Norm):

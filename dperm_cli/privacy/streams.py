@@ -23,7 +23,13 @@ from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
 
-GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
+GAUSSIAN, LAPLACE, GAMMA_NORM, WISHART = "gaussian", "laplace", "gamma_norm", "wishart"
+_EXPONENTIAL_NOISES: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
+    # looked up at each call, so that a test may put others in their place
+    LAPLACE: lambda *draw: exponential_noise.laplaces(*draw),
+    GAMMA_NORM: lambda *draw: exponential_noise.gamma_norms(*draw),
+    WISHART: lambda *draw: exponential_noise.wishart_differences(*draw),
+}
 # Largest multiple of a grid that a value may be: sums with noise stay exact integers.
 _MOST_UNITS = 2.0**52
 # Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
@@ -201,8 +207,7 @@ class KeyedNoise:
         if kind == GAUSSIAN:
             noise = gaussian_noise.normals(self.keys, step, 1, dim)[:, 0, :]
         else:
-            make = exponential_noise.laplaces if kind == LAPLACE else exponential_noise.gamma_norms
-            noise = make(self.keys, step, dim)
+            noise = _EXPONENTIAL_NOISES[kind](self.keys, step, dim)
         return value, value + scale * noise
 
 

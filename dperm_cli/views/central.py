@@ -106,6 +106,20 @@ class CentralView:
         """
         return self.loss.majorant(theta, self._problem.data)
 
+    def moment_sum(self) -> np.ndarray:
+        """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
+
+        For the squared loss -l'(0; y) is y. A row of zeros, whose loss depends on no theta, counts
+        for nothing whatever its label is: it stands for a record that is not there.
+        """
+        x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
+        filled = np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
+        t = np.where(filled, t, 0.0)
+        cross = (x.T @ t)[:, None]
+        gram = x.T @ x
+        gram = gram.toarray() if sparse.issparse(gram) else gram
+        return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
+
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
         return self._problem.objective(theta)
@@ -292,5 +306,6 @@ class GridView(CentralView):
         return (out.astype(float) * self._grid.step).reshape(theta.shape)
 
     x = y = property(_refuse)
-    batch_gradient = parts = curvature_sum = potential = objective = minimiser = _refuse
+    batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
+    minimiser = _refuse
     find_perturbed_minimisers = replace_set = map_rows = _refuse

@@ -128,5 +128,5 @@ def plan_of(problem, relation, delta):
     x = rows[:, :3] / (1.0001 * (rows[:, :3] ** 2).sum(axis=1, keepdims=True) ** 0.5)
     radius = {"squared": 100.0, "logistic": 2.0, "linear": 10.0}[problem]
     made = make_problem(x, rows[:, 3], problem, radius, 0.0)
-    mechanism = make_mechanism("one_pass_sgd", batches=10)
+    mechanism = make_mechanism("one_pass_sgd", batches=10, noise="gaussian" if delta else "gamma")
     return mechanism.plan(made.spec(), Budget(1.0, delta, relation))

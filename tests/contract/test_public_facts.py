@@ -54,7 +54,8 @@ RELEASES = {
     "noisy_minimiser.release_minimiser", "noisy_sgd._parts", "noisy_sgd._run_compiled",
     "noisy_sgd._run_in_row_span", "noisy_sgd._run_plain", "norm_bound.estimate",
     "perturbed_objective._noisy_minimiser", "projected_problem.project_view", "release",
-    "row_span.RowSpanView.__init__", "sampled_release.draw", "session", "user_answers.descend",
+    "row_span.RowSpanView.__init__", "sampled_release.draw", "session",
+    "sufficient_statistics._release_moments", "user_answers.descend",
 }  # fmt: skip
 # The adversary's own records.
 ATTACKS = {"projected_problem._on_a_line", "projected_problem._embed_problem"}

@@ -31,7 +31,7 @@ def test_pure_budgets_add_up(relation):
 
 def test_second_noise_of_a_gaussian():
     """412.36 (2 r) at (.01, 1e-8)."""
-    plan = ApproximateMinimaPerturbation().plan(small_problem().spec(), APPROX)
+    plan = ApproximateMinimaPerturbation("gaussian").plan(small_problem().spec(), APPROX)
     second = plan.events[1]
     assert second.scale / (2.0 * plan.settings["distance"]) == pytest.approx(412.36, rel=1e-4)
     assert calibrate.mu(0.01, 1e-8) == pytest.approx(1.0 / 412.36, rel=1e-4)

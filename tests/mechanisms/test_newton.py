@@ -13,8 +13,9 @@ from dperm_cli.audit.random_neighbours import search
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.core.symmetric import pack_symmetric, unpack_symmetric
 from dperm_cli.mechanisms.gradient import newton
-from dperm_cli.mechanisms.gradient.newton import Newton, pack_symmetric, unpack_symmetric
+from dperm_cli.mechanisms.gradient.newton import Newton
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix

@@ -30,7 +30,8 @@ def without_influence():
     data = targets.data.with_records(targets.data.x, 0.0 * targets.data.y)
     data = replace(data, task="regression", target_bound=0.0)
     yield replace(targets, data=data).spec()
-    yield small_problem(radius=1e-300, ridge=0.5, n=6).spec()
+    for loss in ("logistic", "squared"):
+        yield small_problem(loss=loss, radius=1e-300, ridge=0.5, n=6).spec()
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -37,13 +37,14 @@ def released(mechanism, problem, budget=BUDGET, trials=1):
 @pytest.mark.parametrize("batches", [1, 7, 40])
 def test_a_pass_costs_one_release_however_many_batches(batches):
     """sigma = S / mu and Gamma scale S / epsilon, S = 2 L under replace_one, L under add_remove."""
-    spec, mechanism = small_problem("hinge").spec(), OnePassSgd(batches=batches)
+    spec = small_problem("hinge").spec()
+    mechanism = OnePassSgd("gaussian", batches=batches)
     for relation, size in (("replace_one", spec.gradient_gap), ("add_remove", spec.lipschitz)):
         budget = dataclasses.replace(BUDGET, relation=relation)
         plan = mechanism.plan(spec, budget)
         expected = calibrate.gaussian_scale(1.0, 1e-6, size)
         assert plan.noise_scale == pytest.approx(expected, rel=1e-5)
-        pure = mechanism.plan(spec, dataclasses.replace(budget, delta=0.0))
+        pure = OnePassSgd(batches=batches).plan(spec, dataclasses.replace(budget, delta=0.0))
         assert pure.noise_scale == pytest.approx(size, rel=1e-5)
         assert pure.guarantee.kind == "pure"
         assert plan.steps == batches
@@ -148,7 +149,7 @@ def test_replay_counts_a_pass_as_a_whole(delta):
     first = replace_record(problem, 1, np.array([1.0, 0.0, 0.0]), 1.0)
     other = replace_record(problem, 1, np.array([-1.0, 0.0, 0.0]), 1.0)
     for mechanism, worst in ((OnePassSgd, 1.0), (Greedy, 3.0 if delta == 0.0 else np.sqrt(3.0))):
-        chosen = mechanism(batches=3)
+        chosen = mechanism("gaussian" if delta else "gamma", batches=3)
         plan = chosen.plan(problem.spec(), Budget(0.01, delta))
         verdict = replay(chosen, plan, first, other)
         assert verdict.private is (mechanism is OnePassSgd)

@@ -36,7 +36,8 @@ def vector_spec(relation="replace_one", p=10):
 @pytest.mark.parametrize(("budget", "scale"), [(PURE, 0.04), (APPROX, 0.0844936)])
 def test_noise_scales_at_known_values(budget, scale):
     """2 L / (n Delta eps) and S / mu, but for what an inexact minimiser costs."""
-    plan = OutputPerturbation().plan(vector_spec(), budget)
+    law = "gaussian" if budget.delta else "gamma"
+    plan = OutputPerturbation(law).plan(vector_spec(), budget)
     inflated = 1.0 + plan.settings["inflation"]
     assert plan.noise_scale / inflated == pytest.approx(scale, rel=2e-6)
     assert 1.0 < inflated < 1.003
@@ -66,7 +67,7 @@ def test_the_printed_gaussian_noise_is_not_private():
     """[BST14, App. B]: sigma0 = S sqrt(ln(1/delta)) / eps has delta 1.06e-5 at (1, 1e-6)."""
     mu = 1.0 / math.sqrt(math.log(1e6))
     assert gaussian_profile.delta(1.0, mu) == pytest.approx(1.063e-5, rel=1e-3)
-    plan = OutputPerturbation().plan(vector_spec(), APPROX)
+    plan = OutputPerturbation("gaussian").plan(vector_spec(), APPROX)
     moves = plan.events[0].sensitivity("replace_one")
     assert plan.noise_scale / moves == pytest.approx(4.22468, rel=1e-5)
 

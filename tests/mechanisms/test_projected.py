@@ -171,7 +171,8 @@ def test_refusals_say_what_to_do():
         planned(Projected(m=4, inner="output_perturbation"))
     with pytest.raises(Unsupported, match=r"give mechanism\.m a number"):
         Projected().events(small_problem(loss="squared").spec(), 1.0, Budget(math.inf, 0.5))
-    assert Projected(m=2).events(small_problem(loss="squared").spec(), 1.0, Budget(math.inf, 0.5))
+    fixed = Projected(m=2, inner={"name": "objective_perturbation", "noise": "gaussian"})
+    assert fixed.events(small_problem(loss="squared").spec(), 1.0, Budget(math.inf, 0.5))
     reason = projected_problem.image_set.reason_against(
         small_problem(constraint="l1_ball", p=1000).constraint, "gaussian", 999
     )

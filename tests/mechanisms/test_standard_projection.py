@@ -86,7 +86,8 @@ def test_samplers_are_refused_and_m_equal_to_d_is_the_inner_mechanism():
         StandardProjection(inner="exponential", m=3).plan(problem.spec(), PURE)
     with pytest.raises(Unsupported, match=r"give mechanism\.m a number"):
         StandardProjection().events(problem.spec(), 1.0, Budget(math.inf, 0.5))
-    assert StandardProjection(m=3).events(problem.spec(), 1.0, Budget(math.inf, 0.5))
+    fixed = StandardProjection(m=3, inner={"name": "objective_perturbation", "noise": "gaussian"})
+    assert fixed.events(problem.spec(), 1.0, Budget(math.inf, 0.5))
     one, two = (cls(m=8).plan(problem.spec(), PURE) for cls in (StandardProjection, Projected))
     assert one.events == two.events
     theta = StandardProjection(m=8).release(CentralView(problem), one, Gate(seeds(2))).theta

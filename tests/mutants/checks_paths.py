@@ -286,6 +286,15 @@ def mechanism(name, attacked=None):
         checks.attack(name, attacked)
 
 
+def sufficient_statistics():
+    from tests.mechanisms import test_sufficient_statistics as ours
+
+    mechanism("sufficient_statistics", attacked=10.0)
+    for relation in ours.RELATIONS:
+        ours.test_pure_noise_is_that_of_the_nuclear_norm(relation)
+    ours.test_a_record_that_is_not_there_counts_for_nothing()
+
+
 def frank_wolfe():
     """Its own attack hides the record among others; here it is alone, and its label turns."""
     from tests.runner.test_audit_cells import report_on
@@ -464,6 +473,7 @@ CHECKS = {
     "contents": contents,
     "mirror_descent": lambda: mechanism("mirror_descent", attacked=10.0),
     "newton": lambda: mechanism("newton", attacked=10.0),
+    "sufficient_statistics": sufficient_statistics,
     "frank_wolfe": frank_wolfe,
     "high_probability": lambda: mechanism("high_probability"),
     "regularized_exponential": lambda: mechanism("regularized_exponential"),

@@ -151,12 +151,12 @@ if False:
         """\
 for j in range(dim):
     block = np.uint64(j)
-    first, second = words(key0, key1, step, block)
+    first, _ = words(key0, key1, step, block)
     radius += draw_exponential(key0, key1, step, block, first)""",
         """\
 for j in range(dim - 1):
     block = np.uint64(j)
-    first, second = words(key0, key1, step, block)
+    first, _ = words(key0, key1, step, block)
     radius += draw_exponential(key0, key1, step, block, first)""", "laws",
     ),
     Patch(
@@ -294,6 +294,23 @@ if self.noise == 'gamma_norm':
         "Newton's steps are not all counted", "newton.Newton.events",
         "Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)",
         "Gaussian(scale, spec.lipschitz / 2, self._steps, spec.gradient_gap / 2)", "newton",
+    ),
+    Patch(
+        "moments move as X'X alone does", "sufficient_statistics._make_event",
+        'GaussianMoments(scale, joint_sensitivity("add_remove"), '
+        'gap=joint_sensitivity("replace_one"))',
+        'GaussianMoments(scale, joint_sensitivity("add_remove"), '
+        'gap=joint_sensitivity("replace_one", cross=0.0))', "sufficient_statistics",
+    ),
+    Patch(
+        "half the nuclear norm of a record", "sufficient_statistics._make_event",
+        "WishartDifference(scale, 1.0 + TARGET_SHARE)",
+        "WishartDifference(scale, 0.5 + TARGET_SHARE / 2.0)", "sufficient_statistics",
+    ),
+    Patch(
+        "rows of zeros count with their labels", "central.CentralView.moment_sum",
+        "np.where(filled, t, 0.0)",
+        "t + 0.0 * filled", "sufficient_statistics",
     ),
     Patch(
         "vertices at half the oscillation", "frank_wolfe._event",

@@ -13,6 +13,7 @@ from dperm_cli.privacy.events import (
     GammaNorm,
     Gaussian,
     GaussianMatrix,
+    GaussianMoments,
     Laplace,
     PerturbedObjective,
     Pure,
@@ -20,14 +21,17 @@ from dperm_cli.privacy.events import (
     SampledGaussian,
     SamplerError,
     SparseAnswers,
+    WishartDifference,
 )
 
 REPLACE, REMOVE = "replace_one", "add_remove"
 EVENTS = {
     "Gaussian": Gaussian(8.0, 3.0, 2),
     "GaussianMatrix": GaussianMatrix(8.0, 3.0, 2),
+    "GaussianMoments": GaussianMoments(8.0, 3.0, 2),
     "Laplace": Laplace(80.0, 3.0, 2),
     "GammaNorm": GammaNorm(80.0, 3.0, 2),
+    "WishartDifference": WishartDifference(80.0, 3.0, 2),
     "SampledGaussian": SampledGaussian(8.0, 3.0, 2, 80, "poisson", 7),
     "SampledGaussian fixed": SampledGaussian(8.0, 3.0, 2, 80, "fixed", 7),
     "DisjointBatches": DisjointBatches(8.0, 3.0, 5, "gaussian", 2),

@@ -202,6 +202,8 @@ def test_which_relations_are_proved():
 SPENT = {
     "Gaussian": PrivacyLoss(mu2=2 * 0.75**2),
     "GaussianMatrix": PrivacyLoss(mu2=2 * 0.75**2),
+    "GaussianMoments": PrivacyLoss(mu2=2 * 0.75**2),
+    "WishartDifference": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     "Laplace": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     "GammaNorm": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     # one record's norm: a Poisson batch gains or loses one
@@ -284,7 +286,8 @@ def test_as_one_sum_it_spends_the_same(name):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-KINDS = {"Gaussian": "approx", "GaussianMatrix": "approx", "SampledGaussian": "approx",
+KINDS = {"Gaussian": "approx", "GaussianMatrix": "approx",
+         "GaussianMoments": "approx", "SampledGaussian": "approx",
          "SampledGaussian fixed": "approx", "DisjointBatches": "approx",
          "RegularizedExponential": "approx", "PerturbedObjective gaussian": "approx",
          "Approx": "approx", "SamplerError": "approx", "Channel": "local",

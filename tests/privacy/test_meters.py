@@ -22,6 +22,7 @@ from dperm_cli.privacy.events import (
     RegularizedExponential,
     SampledGaussian,
     SparseAnswers,
+    WishartDifference,
 )
 from dperm_cli.privacy.meters import (
     ChannelRatio,
@@ -155,6 +156,15 @@ def test_an_event_is_measured_in_its_own_norm_and_sensitivity(event, kind, order
     if getattr(event, "partition", "") != "place":
         removed = event.meter("add_remove")
         assert removed.move(ZERO, far([0.6, 0.8])) == pytest.approx(2.8 if order == 1 else 2.0)
+
+
+def test_symmetric_matrices_are_measured_in_the_nuclear_norm():
+    """The packed matrix ((3, 4), (4, -3)) has the eigenvalues 5 and -5."""
+    event = WishartDifference(scale=2.0, record_norm=2.5)
+    meter = event.meter("replace_one")
+    moved = np.array([[3.0, math.sqrt(2.0) * 4.0, -3.0], [1.0, 0.0, 0.0]])
+    assert meter.move(np.zeros((2, 3)), moved) == pytest.approx(2.0)
+    assert math.isnan(event.meter("add_remove").move(np.zeros((1, 3)), np.full((1, 3), np.nan)))
 
 
 def test_laws_channels_and_black_boxes_have_the_meters_that_fit_them():

@@ -216,7 +216,8 @@ def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
     if mechanism.space == "kernel":  # plans on a kernel's facts
         assert not mechanism.secure
         return
-    problem = small_problem(n=12, ridge=1.0)
+    loss = "squared" if "quadratic" in mechanism.requires else "logistic"
+    problem = small_problem(loss=loss, n=12, ridge=1.0)
     plan = mechanism.plan(problem.spec(), BUDGET)
     if not mechanism.secure:
         with pytest.raises(Unsupported, match="no secure form"):

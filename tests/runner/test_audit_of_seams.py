@@ -36,7 +36,9 @@ def test_a_release_without_its_second_noise_is_found(monkeypatch):
 
     plain = PerturbedStream.find
     monkeypatch.setattr(PerturbedStream, "find", bare)
-    assert said(report_on("objective_perturbation"), "nothing was released with", "of the plan")
+    for law in ("gamma", "gaussian"):
+        report = report_on("objective_perturbation", **{"mechanism.noise": law})
+        assert said(report, "nothing was released with", "of the plan")
 
 
 def test_streams_of_one_trial_with_the_same_numbers_are_found(monkeypatch):

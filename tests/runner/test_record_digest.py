@@ -229,6 +229,8 @@ for name in RUNS:
         RUNS[name] += ("privacy=local",)
     if name.startswith("kernel_") or name == "random_features":
         RUNS[name] += ("kernel=rbf",)
+    if name == "sufficient_statistics":
+        RUNS[name] += ("loss=squared",)
 
 
 @pytest.mark.parametrize("name", RUNS)

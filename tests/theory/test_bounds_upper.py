@@ -22,6 +22,7 @@ from dperm_cli.bounds.bst14 import (
     suffix_start,
 )
 from dperm_cli.core import registry
+from dperm_cli.core.fields import fields_of
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
@@ -244,7 +245,10 @@ RUNS = [
 def test_mechanisms_stay_below_their_bounds(name, fields, loss, ridge, delta):
     if name not in registry.names("mechanism"):
         pytest.skip(f"no mechanism {name}")
-    mechanism = registry.load("mechanism", name)(**fields)
+    cls = registry.load("mechanism", name)
+    if "noise" in fields_of(cls) and "noise" not in fields:  # auto takes gamma for two parameters
+        fields = {**fields, "noise": "gaussian" if delta else "gamma"}
+    mechanism = cls(**fields)
     problem = small_problem(loss=loss, n=30, p=2, radius=0.5, ridge=ridge)
     spec, budget = problem.spec(), Budget(8.0, delta)
     plan = mechanism.plan(spec, budget)

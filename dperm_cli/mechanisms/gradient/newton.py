@@ -12,6 +12,7 @@ import numpy as np
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Probability
+from dperm_cli.core.symmetric import pack_symmetric, unpack_symmetric
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, Strength
 from dperm_cli.privacy.budget import Budget
@@ -224,21 +225,6 @@ def _choose_step(
     triangle = pack_symmetric(view.curvature_sum(start[:1]))
     noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
     return _step_by_public_matrix(spec.constraint, unpack_symmetric(noisy, spec.p), strength)
-
-
-def pack_symmetric(matrices: np.ndarray) -> np.ndarray:
-    """Upper triangles [trials, p (p + 1) / 2], off-diagonal entries times sqrt(2)."""
-    rows, columns = np.triu_indices(matrices.shape[-1])
-    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-
-
-def unpack_symmetric(triangles: np.ndarray, p: int) -> np.ndarray:
-    """The symmetric matrices [trials, p, p] that ``pack_symmetric`` packed."""
-    rows, columns = np.triu_indices(p)
-    found = np.zeros((len(triangles), p, p))
-    found[:, rows, columns] = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))
-    found[:, columns, rows] = found[:, rows, columns]
-    return found
 
 
 def _check_support(spec: ProblemSpec, delta: float | None) -> None:

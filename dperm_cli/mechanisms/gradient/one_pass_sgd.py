@@ -14,6 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Count, Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import EitherNoise, LearningRate, Output, Plan, Release
+from dperm_cli.mechanisms.shared.noise_law import noise_moment
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
 from dperm_cli.privacy.gate import Gate
@@ -52,11 +53,11 @@ class OnePassSgd(EitherNoise):
     one_pass: ClassVar[bool] = True
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[DisjointBatches]:
-        """One pass; ``noise=auto`` is Gaussian where delta is above 0."""
-        noise = "gamma_norm" if self.is_gamma(budget) else "gaussian"
+        """One pass over batches that suit the noise."""
+        noise = "gamma_norm" if self.is_gamma(spec, budget) else "gaussian"
         batches = self.batches
         if batches == "auto":
-            batches = best_batches(spec, noise_moment(spec.p, scale, noise))
+            batches = best_batches(spec, noise_moment(spec.p, scale, noise == "gamma_norm"))
         if batches > spec.n:
             raise Unsupported(f"{batches} batches of {spec.n} records: some would be empty")
         partition = "content" if budget.relation == "add_remove" else "place"
@@ -85,9 +86,11 @@ class OnePassSgd(EitherNoise):
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record in one batch and a ridge: theta is minus its noisy gradient."""
-        chosen = replace(self, batches=1, learning_rate="strongly_convex", output="last")
+        chosen = replace(
+            self.fix_noise(budget), batches=1, learning_rate="strongly_convex", output="last"
+        )
         first, second = linear_pair(budget.relation, ridge=1.0)
-        if self.is_gamma(budget):
+        if chosen.noise == "gamma":
             return Adversary(first, second, chosen, kind="threshold", floor=0.85)
         return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
 
@@ -96,7 +99,7 @@ class OnePassSgd(EitherNoise):
     ) -> dict[str, Any]:
         """Batches and learning rate."""
         event = events[0]
-        moment = noise_moment(spec.p, event.scale, event.noise)
+        moment = noise_moment(spec.p, event.scale, event.noise == "gamma_norm")
         by_content = event.partition == "content"
         bound = gradient_bound(spec, event.batches, moment, by_content)
         rate, curved = self.learning_rate, spec.strong_convexity > 0
@@ -120,11 +123,6 @@ class OnePassSgd(EitherNoise):
             "gradient_bound": bound,
             "output": self.output,
         }
-
-
-def noise_moment(p: int, scale: float, noise: str) -> float:
-    """E |b|^2 of one draw."""
-    return p * scale**2 * (1.0 if noise == "gaussian" else p + 1.0)
 
 
 def best_batches(spec: ProblemSpec, moment: float) -> int:

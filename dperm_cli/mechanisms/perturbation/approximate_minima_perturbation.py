@@ -50,13 +50,16 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Strength, both noises and the distance, from public facts alone."""
-        gamma = perturbed_objective.is_gamma(self.noise, budget.delta, spec)
+        planned = self.choose_plan(spec, budget)
+        settings = {**planned.settings(), "share": self.share}
+        return Design(planned.events, planned.event.scale, 1, settings)
+
+    def plan_law(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> PerturbedPlan:
+        """Both events of one law, each with its share of the budget."""
         rest = 1.0 - self.share
         first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
         event = perturbed_objective.first_event(spec, first, gamma, self.given_strength)
-        planned = self._pay_solver_error(spec, event, budget)
-        settings = {**planned.settings(), "share": self.share}
-        return Design(planned.events, planned.event.scale, 1, settings)
+        return self._pay_solver_error(spec, event, budget)
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """At the strength that suits this noise.

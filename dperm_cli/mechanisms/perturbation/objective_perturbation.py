@@ -10,7 +10,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import perturbed_objective
-from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism
+from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism, PerturbedPlan
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event, PerturbedObjective
@@ -64,11 +64,16 @@ class ObjectivePerturbation(PerturbedMechanism):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Strength and noise, from public facts alone."""
-        gamma = perturbed_objective.is_gamma(self.noise, budget.delta, spec)
         if self.calibration == "paper":
+            # Gaussian where it may be, as printed
+            gamma = perturbed_objective.list_laws(self.noise, budget, spec)[-1]
             return self._design_paper_form(spec, budget, gamma)
-        planned = perturbed_objective.design(spec, budget, gamma, self.given_strength)
+        planned = self.choose_plan(spec, budget)
         return Design(planned.events, planned.event.scale, 1, planned.settings())
+
+    def plan_law(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> PerturbedPlan:
+        """Both events of one law, at the strength given or the one of least risk."""
+        return perturbed_objective.design(spec, budget, gamma, self.given_strength)
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """At the strength that suits this noise."""

@@ -28,8 +28,8 @@ class OutputPerturbation(EitherNoise):
     [trials, p]. Cost: one minimisation. Unsupported: no strong convexity (ridge = 0); Gaussian
     noise at delta = 0.
 
-    ``noise=auto`` is gamma at delta = 0 and gaussian above. The minimiser is found to a gap fixed
-    beforehand, and S grows by what that leaves open: by ``inflation`` of itself, or by as much as
+    ``noise=auto`` is the law of less noise, gamma at delta = 0. The minimiser is found to a gap
+    fixed beforehand, and S grows by what that leaves open: ``inflation`` of itself, or as much as
     certificates in floating point need (``noisy_minimiser.provable_gap``). A minimiser that is not
     found so well is a failed run, without a release; that it failed is not a private outcome.
 
@@ -49,14 +49,14 @@ class OutputPerturbation(EitherNoise):
     def scale(self, spec: ProblemSpec, budget: Budget) -> float:
         """S / epsilon or S / mu."""
         stable = noisy_minimiser.stability(spec, self._inflation)
-        return noisy_minimiser.scale_for(stable, budget, self.is_gamma(budget))
+        return noisy_minimiser.scale_for(stable, budget, self.is_gamma(spec, budget))
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[GammaNorm | Gaussian]:
-        """One release of the minimiser; ``noise=auto`` is Gaussian where delta is above 0."""
+        """One release of the minimiser."""
         stable = noisy_minimiser.stability(spec, self._inflation)
-        return (stable.event(scale, self.is_gamma(budget)),)
+        return (stable.event(scale, self.is_gamma(spec, budget)),)
 
     def settings(
         self, spec: ProblemSpec, events: tuple[GammaNorm | Gaussian], budget: Budget
@@ -65,7 +65,7 @@ class OutputPerturbation(EitherNoise):
         stable = noisy_minimiser.stability(spec, self._inflation)
         exact = spec.gradient_gap / (spec.n * spec.strong_convexity)
         return {
-            "noise": "gamma" if self.is_gamma(budget) else "gaussian",
+            "noise": "gamma" if self.is_gamma(spec, budget) else "gaussian",
             "minimiser_gap": stable.certificate,
             "inflation": 2.0 * stable.error / exact,
         }
@@ -81,11 +81,12 @@ class OutputPerturbation(EitherNoise):
         The two minimisers are S apart, in a set too large to be met by the noise.
         """
         first, _ = linear_pair(budget.relation, ridge=1.0, radius=10.0)
-        scale = self.plan(first.spec(), budget).noise_scale
+        chosen = self.fix_noise(budget)
+        scale = chosen.plan(first.spec(), budget).noise_scale
         first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 10.0 * scale)
-        if self.is_gamma(budget):
-            return Adversary(first, second, self, kind="threshold", floor=0.85)
-        return Adversary(first, second, self, kind="gaussian", floor=0.8)
+        if chosen.noise == "gamma":
+            return Adversary(first, second, chosen, kind="threshold", floor=0.85)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
 
     @property
     def _inflation(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, cast
@@ -13,6 +14,8 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
+from dperm_cli.mechanisms.shared import noise_law
+from dperm_cli.mechanisms.shared.noise_law import noise_moment
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -55,10 +58,15 @@ class PerturbedPlan:
         """All that touches the data."""
         return self.event, self.second
 
+    @property
+    def is_gamma(self) -> bool:
+        """Whether the noise is of a Gamma norm."""
+        return self.event.noise == "gamma_norm"
+
     def settings(self) -> dict[str, Any]:
         """What a reader may want to know, JSON-able."""
         return {
-            "noise": "gamma" if self.event.noise == "gamma_norm" else "gaussian",
+            "noise": "gamma" if self.is_gamma else "gaussian",
             "strength": self.event.strength,
             "added": self.added,
             "jacobian": self.event.jacobian,
@@ -82,11 +90,28 @@ class PerturbedMechanism(Mechanism):
         """The strength asked for, None for auto."""
         return None if self.strength == "auto" else float(self.strength)
 
+    @abstractmethod
+    def plan_law(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> PerturbedPlan:
+        """Strength and both noises of one law, from public facts alone."""
+
+    def choose_plan(self, spec: ProblemSpec, budget: Budget) -> PerturbedPlan:
+        """The plan of the law asked for, or of the one whose linear term has less noise."""
+        return noise_law.choose_least(
+            list_laws(self.noise, budget, spec),
+            lambda gamma: self.plan_law(spec, budget, gamma),
+            lambda made: noise_moment(spec.p, made.event.scale, made.is_gamma),
+        )
+
+    def is_gamma(self, spec: ProblemSpec, budget: Budget) -> bool:
+        """Whether the noise is of a Gamma norm: asked for, or the smaller."""
+        laws = list_laws(self.noise, budget, spec)
+        return laws[0] if len(laws) == 1 else self.choose_plan(spec, budget).is_gamma
+
     def event_at_scale(
         self, spec: ProblemSpec, scale: float, budget: Budget, share: float = 1.0
     ) -> PerturbedObjective:
         """The first event at the strength that suits this noise, with a ``share`` of delta."""
-        gamma = is_gamma(self.noise, budget.delta, spec)
+        gamma = self.is_gamma(spec, budget)
         strength = max(
             self.given_strength or balance_strength(spec, scale, gamma), spec.penalty.ridge
         )
@@ -111,18 +136,22 @@ class PerturbedMechanism(Mechanism):
         the sensitivity, in a set too large to be met.
         """
         first, second = linear_pair(budget.relation, ridge=1.0)
-        scale = self.plan(first.spec(), budget).noise_scale
+        gamma = list_laws(self.noise, budget, first.spec())[-1]
+        chosen = replace(self, noise="gamma" if gamma else "gaussian")
+        scale = chosen.plan(first.spec(), budget).noise_scale
         first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
-        if is_gamma(self.noise, budget.delta, first.spec()):
-            return Adversary(first, second, self, kind="threshold", floor=self.attack_floor)
-        return Adversary(first, second, self, kind="gaussian", floor=0.75)
+        if gamma:
+            return Adversary(first, second, chosen, kind="threshold", floor=self.attack_floor)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.75)
 
 
-def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
-    """Whether the noise is of a Gamma norm: asked for, or auto where there is no Gaussian form."""
-    if noise == "gaussian" and delta == 0.0:
-        raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
-    return noise == "gamma" or (noise == "auto" and (delta == 0.0 or hessian_rank(spec) > 1))
+def list_laws(noise: str, budget: Budget, spec: ProblemSpec) -> tuple[bool, ...]:
+    """Whether the noise may be of a Gamma norm, for each law that may be taken.
+
+    The Gaussian form is proved where one record's Hessian has rank 1.
+    """
+    only_gamma = noise == "auto" and hessian_rank(spec) > 1
+    return (True,) if only_gamma else noise_law.list_laws(noise, budget)
 
 
 def hessian_rank(spec: ProblemSpec) -> int:
@@ -262,20 +291,15 @@ def add_second_event(
     return PerturbedPlan(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)
 
 
-def theory_risk(spec: ProblemSpec, strength: float, noise: float) -> float:
-    """(added / 2) D^2 + noise^2 / (2 strength) >= the expected excess risk; noise^2 = E |b|^2."""
+def theory_risk(spec: ProblemSpec, strength: float, moment: float) -> float:
+    """(added / 2) D^2 + moment / (2 strength) >= the expected excess risk; moment = E |b|^2."""
     added = max(0.0, strength - spec.penalty.ridge)
-    return 0.5 * added * spec.constraint.diameter**2 + noise**2 / (2.0 * strength)
-
-
-def noise_norm(p: int, scale: float, gamma: bool) -> float:
-    """sqrt(E |b|^2): p (p + 1) scale^2 for a Gamma norm, p scale^2 for a Gaussian."""
-    return scale * math.sqrt(p * (p + 1.0) if gamma else p)
+    return 0.5 * added * spec.constraint.diameter**2 + moment / (2.0 * strength)
 
 
 def balance_strength(spec: ProblemSpec, scale: float, gamma: bool) -> float:
     """The strength that minimises ``theory_risk`` for noise of this scale."""
-    wanted = noise_norm(spec.p, scale, gamma) / spec.constraint.diameter
+    wanted = math.sqrt(noise_moment(spec.p, scale, gamma)) / spec.constraint.diameter
     return max(wanted, spec.penalty.ridge)
 
 
@@ -324,8 +348,8 @@ class NoisePlanner:
         )
 
     def risk(self, strength: float) -> float:
-        noise = noise_norm(self._spec.p, self.scale(strength), self._gamma)
-        return theory_risk(self._spec, strength, noise)
+        moment = noise_moment(self._spec.p, self.scale(strength), self._gamma)
+        return theory_risk(self._spec, strength, moment)
 
     def best(self) -> float:
         """The minimiser of ``theory_risk`` over strengths of at least n * ridge."""

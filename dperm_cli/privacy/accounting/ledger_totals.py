@@ -17,9 +17,11 @@ from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee, weakest_kind
 from dperm_cli.privacy.events import Channel, Event, classes
+from dperm_cli.privacy.events import kind as kind_of
 
 _CLOSE = 1e-9  # relative difference of two epsilons that are the same up to last bits
 BASIC = "basic composition"
+_WORTH_A_DELTA = 1.1  # what a delta has to take off epsilon to be spoken of, as a factor
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,30 @@ def recompute(
         certificate=certificate,
         information=math.fsum(event.information for event in channels) if local else None,
     )
+
+
+def find_guarantee(
+    events: Sequence[Event], kind: str, budget: Budget, certificate: str | None
+) -> Guarantee:
+    """The guarantee of events within a budget: pure where they are, else at its delta.
+
+    Events that are pure by themselves need no delta, even where the budget has some. What they give
+    is called pure where that keeps to the budget, unless a delta would take a tenth off epsilon, as
+    it does where many steps are added up.
+
+    Args:
+        events: what is done to the records.
+        kind: of the guarantee that was asked for.
+        budget: what may be spent.
+        certificate: what a sampler or a solver proved.
+    """
+    facts: Any = {"relation": budget.relation, "certificate": certificate}
+    if kind == "approx" and kind_of(events) == "pure":
+        pure = recompute(events, kind="pure", delta=0.0, **facts)
+        approx = recompute(events, kind=kind, delta=budget.delta, **facts)
+        fits = pure.epsilon <= min(budget.epsilon, _WORTH_A_DELTA * approx.epsilon)
+        return pure if fits else approx
+    return recompute(events, kind=kind, delta=budget.delta, **facts)
 
 
 def require_within_budget(budget: Budget, *claims: Guarantee) -> None:

@@ -25,6 +25,7 @@ from dperm_cli.privacy.events.black_boxes import (
     replaced_level,
 )
 from dperm_cli.privacy.events.laws import Exponential, RegularizedExponential, SparseAnswers
+from dperm_cli.privacy.events.moments import GaussianMoments, WishartDifference
 from dperm_cli.privacy.events.perturbed import PerturbedObjective
 from dperm_cli.privacy.events.sums import (
     BATCH_NOISES,

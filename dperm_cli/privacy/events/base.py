@@ -19,7 +19,7 @@ from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, PerCall
 
-PURE_LAWS = ("laplace", "gamma_norm")
+PURE_LAWS = ("laplace", "gamma_norm", "wishart")
 NOISE_LAWS = ("gaussian", *PURE_LAWS)
 
 
@@ -124,7 +124,7 @@ class Event(CheckedFields, ABC):
 
     @property
     def noise_law(self) -> str:
-        """The noise that its stream adds to a value: gaussian, laplace or gamma_norm, else ''."""
+        """The noise that its stream adds to a value, one of ``NOISE_LAWS``, else ''."""
         return self.law if self.law in NOISE_LAWS else ""
 
     @property
@@ -142,6 +142,10 @@ class Event(CheckedFields, ABC):
             The number, the mean one of random batches; None for what is no sum of gradients.
         """
         return None
+
+    def fit_size(self, dim: int) -> int:
+        """The least number of coordinates, ``dim`` or more, that one of its draws can have."""
+        return dim
 
     def range_delta(self, relation: str, dim: int) -> float:
         """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates
@@ -214,11 +218,12 @@ class NoiseEvent(Event):
     ``relation`` names the one relation under which these numbers are proved; empty: both. A draw
     costs what Laplace noise of that scale does where ``noise_law`` is one of ``PURE_LAWS``, and
     what Gaussian noise does elsewhere: other events have a ``kind`` and a ``loss`` of their own.
-    ``norm_order`` is the order of the norm that ``record_norm`` and ``gap`` are in.
+    ``norm_order`` is the order of the norm that ``record_norm`` and ``gap`` are in; "nuc" is the
+    nuclear norm of a packed symmetric matrix.
     """
 
     sizes = ("record_norm", "gap")
-    norm_order = 2
+    norm_order: ClassVar[int | Literal["nuc"]] = 2
 
     scale: float
     record_norm: float

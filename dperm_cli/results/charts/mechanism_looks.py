@@ -42,6 +42,7 @@ _TABLE = {
     "exponential": (2, 8),
     "regularized_exponential": (6, 9),
     "approximate_minima_perturbation": (7, 10),
+    "sufficient_statistics": (0, 9),
     "localization(noisy_gd)": (6, 12),
     "localization(exponential)": (6, 13),
     "localization(output_perturbation)": (1, 12),

@@ -34,13 +34,7 @@ def check(plan: Plan, budget: Budget, kind: str, unprotected: bool = False) -> G
     """
     if plan.guarantee.kind == "none":
         return _accept_unprotected(plan, unprotected)
-    guarantee = ledger_totals.recompute(
-        plan.events,
-        kind=kind,
-        delta=budget.delta,
-        relation=budget.relation,
-        certificate=plan.guarantee.certificate,
-    )
+    guarantee = ledger_totals.find_guarantee(plan.events, kind, budget, plan.guarantee.certificate)
     ledger_totals.require_within_budget(budget, guarantee, plan.guarantee)
     return guarantee
 
@@ -57,12 +51,14 @@ def _accept_unprotected(plan: Plan, unprotected: bool) -> Guarantee:
 def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     """The plan under seeded noise, whose bounded range may show: what that adds to delta.
 
-    Up to delta / 1000 it is let pass; beyond, delta holds it, as an event of its own, and the
-    mechanism gets the rest. ``Unsupported`` where it would take a quarter.
+    Up to delta / 1000 it is let pass, of the delta that the plan spends; beyond, the budget's delta
+    holds it, as an event of its own, and the mechanism gets the rest. ``Unsupported`` where it
+    would take a quarter.
     """
     plan = mechanism.plan(spec, budget)
     added = range_delta(plan.events, budget.relation, spec.p)
-    if not added > NEGLIGIBLE_DELTA_SHARE * budget.delta:
+    spent = 0.0 if plan.guarantee.kind == "pure" else budget.delta
+    if not added > NEGLIGIBLE_DELTA_SHARE * spent:
         return plan
     held = RANGE_ROOM * added
     if held <= budget.delta / 4.0:

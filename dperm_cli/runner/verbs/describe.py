@@ -216,14 +216,15 @@ def _outlook(
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
-        budget = replace(run_cell.find_budget(asked)[0], epsilon=epsilon)
+        budget, kind = run_cell.find_budget(asked)
+        budget = replace(budget, epsilon=epsilon)
         made = run_cell.plan_with_reserve(mechanism, spec, budget)
     except Unsupported as reason:
         return {"epsilon": epsilon, "supported": False, "reason": str(reason)}
-    kind = made.guarantee.kind
-    row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
+    given = made.guarantee.kind
+    row = {"epsilon": epsilon, "supported": True, "guarantee": given}
     row |= {"noise_scale": made.noise_scale, "steps": made.steps}
-    if kind == "none":  # bounds are about private releases
+    if given == "none":  # bounds are about private releases
         return row
     at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
     return row | bounds.choose_best_bounds(at)
