@@ -61,7 +61,7 @@ class Pool:
         for kind in (Local, Dask, Submitit):
             monkeypatch.setattr(kind, "run", lambda backend, *rest: self.run(backend, *rest))
         monkeypatch.setattr(run_cell, "run", self.run_cell)
-        monkeypatch.setattr(worker, "_follow_parent", lambda parent: None)
+        monkeypatch.setattr(worker, "follow_parent", lambda parent: None)
 
     def run(self, backend, call, chunks, folder):
         self.sizes.append(backend.workers)

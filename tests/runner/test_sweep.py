@@ -34,13 +34,13 @@ WORDS = [
 ]  # fmt: skip
 
 
-SETTLE = worker._follow_parent
+SETTLE = worker.follow_parent
 
 
 @pytest.fixture(autouse=True)
 def unsettled(monkeypatch):
     """The test process is nobody's worker, also where it runs a chunk itself."""
-    monkeypatch.setattr(worker, "_follow_parent", lambda parent: None)
+    monkeypatch.setattr(worker, "follow_parent", lambda parent: None)
 
 
 def prepared(*words):
