@@ -222,7 +222,7 @@ HOSTILE = ["a,b", "a, b", "[a]", "{a}", "a=b", "=", "a:b", "a: b", "#a", "a #b",
 
 
 REFUSED_IN_PYTHON = {"${a}"}
-REFUSED_AS_WORDS = {"${a}", " a", "a "}
+REFUSED_AS_WORDS = {"${a}", "a "}
 
 
 def header_cases(refused):
