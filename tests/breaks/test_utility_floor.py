@@ -65,7 +65,7 @@ RIVALS = {
 
 def regrets(dperm, words, task, epsilons):
     """The risk of auto over the best rival's in hindsight, for each epsilon."""
-    rows = run_rows(dperm, "-m", *words, f"mechanism=auto,{RIVALS[task]}", TRIALS,
+    rows = run_rows(dperm, "-m", *words, f"mechanism=auto,{RIVALS[task]}", "trials=200",
                     f"epsilon={epsilons}")  # fmt: skip
     risks: dict = {}
     for row in rows:
@@ -76,7 +76,7 @@ def regrets(dperm, words, task, epsilons):
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_regret_on_a_small_grid(task, dperm, tmp_path):
-    """A gate, not the measurement: the geometric mean of 12 cells, with room for 40 trials."""
+    """A gate, not the measurement: the geometric mean of 12 cells, with room for 200 trials."""
     found = []
     for n, p in ((500, 3), (2000, 8)):
         for radius in ("1", "10"):

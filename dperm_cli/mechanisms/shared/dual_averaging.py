@@ -13,7 +13,7 @@ all of it is post-processing and costs no privacy.
  - The share f_t says how far the gradients are trusted: g^2 / (g^2 + p sigma^2 / t) with g^2 the
    estimate of the squared mean gradient [a positive-part James-Stein factor]. It is near 0 where
    z_t may be noise alone, and at least what the gradient expected beforehand is worth.
- - The output is the projected mean of the points before projection, early ones weighing less, or
+ - The output is the projected mean of the points before projection, without the first ones, or
    the last iterate where the means of the thirds of the run still move far in one direction.
 """
 
@@ -28,7 +28,7 @@ from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
 
 # They have no unit and are the same for every problem; docs/proofs/noisy_gd.md says what each is
 # worth.
-RAMP_SHARE = 0.3  # of the steps, over which the weights in the mean rise from 0 to 1
+BURN_IN_SHARE = 0.15  # of the steps, whose points are left out of the mean
 EXPECTED_SHARE = 0.13  # of its bound: the gradient at the centre that is expected beforehand
 MOVED_SHARE = 0.15  # of the distance from the centre: a move between thirds that counts as one
 
@@ -54,9 +54,8 @@ class DualAveraging:
         )
         self.least_share = self._find_least_share()
         self.point = start
-        self._first, self._done = int(RAMP_SHARE / 2.0 * facts.steps), 0
+        self._first, self._done = int(BURN_IN_SHARE * facts.steps), 0
         self._speed, self._sum, self._mean = np.zeros((3, *start.shape))
-        self._weight = 0.0
         self._thirds, self._counts = np.zeros((3, *start.shape)), np.zeros(3)
 
     def move(self, noisy: np.ndarray) -> np.ndarray:
@@ -67,10 +66,8 @@ class DualAveraging:
         share = np.maximum(self.least_share, self._find_share())[:, None]
         free = self._start - self.step_size * share * self._sum
         self.point = self._project(free)
-        weight = min(1.0, self._done / (RAMP_SHARE * self.facts.steps))
-        self._weight += weight
-        self._mean += (weight / self._weight) * (free - self._mean)
         if kept >= 0:
+            self._mean += (free - self._mean) / (kept + 1)
             third = 3 * kept // (self.facts.steps - self._first)
             self._counts[third] += 1
             self._thirds[third] += (self.point - self._thirds[third]) / self._counts[third]

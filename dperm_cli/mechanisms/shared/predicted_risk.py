@@ -21,9 +21,6 @@ from dperm_cli.problem.problem import ProblemSpec
 LEVEL, NOISE_POWER, KNEE_POWER, KNEE = -5.20, 0.28, 1.80, 1.0 / 30.0
 COLUMNS_POWER, REACH_POWER = 0.58, 0.82
 LEAST_SHARE = 1e-300
-# relative noise below which noisy descent falls behind an exact minimiser, and how fast
-DESCENT_NOISE, DESCENT_POWER = 0.005, 0.17
-CORNERS = 2.0  # on a set with corners on the axes, which an exact minimiser finds
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,6 @@ def predict_from_noise(spec: ProblemSpec, noise: float) -> float:
 def relative_noise(spec: ProblemSpec, noise: float) -> float:
     """x = noise sqrt(p) / (n g): the length of the noise over that of n gradients at the centre."""
     return noise * math.sqrt(spec.p) / (spec.n * gradient_unit(spec))
-
-
-def descent_factor(spec: ProblemSpec, x: float) -> float:
-    """Risk of noisy descent over that of an exact minimiser of equal noise, at a relative noise."""
-    corners = CORNERS if spec.constraint.inner_body.axis_hull is not None else 1.0
-    return corners * max(1.0, (DESCENT_NOISE / max(x, LEAST_SHARE)) ** DESCENT_POWER)
 
 
 def gradient_unit(spec: ProblemSpec) -> float:
