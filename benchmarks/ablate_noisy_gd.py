@@ -29,7 +29,7 @@ from dperm_cli.views.central import CentralView
 
 EPSILONS, RADII = (0.1, 1.0, 10.0), (1.0, 10.0)
 CHANGES = [
-    (dual_averaging, "BURN_IN_SHARE", (0.0, 0.05, 0.3)),
+    (dual_averaging, "BURN_IN_SHARE", (0.0, 0.04, 0.15)),
     (dual_averaging, "EXPECTED_SHARE", (1e-9, 0.06, 0.26)),
     (dual_averaging, "MOVED_SHARE", (0.0, 0.3, 1e9)),
     (noisy_gd, "MOMENTUM", (0.0, 0.8, 0.95)),

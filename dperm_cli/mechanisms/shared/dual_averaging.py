@@ -28,7 +28,7 @@ from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
 
 # They have no unit and are the same for every problem; docs/proofs/noisy_gd.md says what each is
 # worth.
-BURN_IN_SHARE = 0.15  # of the steps, whose points are left out of the mean
+BURN_IN_SHARE = 0.075  # of the steps: no weight in the mean; it rises to 1 over thrice as many
 EXPECTED_SHARE = 0.13  # of its bound: the gradient at the centre that is expected beforehand
 MOVED_SHARE = 0.15  # of the distance from the centre: a move between thirds that counts as one
 
@@ -54,8 +54,9 @@ class DualAveraging:
         )
         self.least_share = self._find_least_share()
         self.point = start
-        self._first, self._done = int(BURN_IN_SHARE * facts.steps), 0
+        self._first, self._done = int(2.0 * BURN_IN_SHARE * facts.steps), 0
         self._speed, self._sum, self._mean = np.zeros((3, *start.shape))
+        self._weight = 0.0
         self._thirds, self._counts = np.zeros((3, *start.shape)), np.zeros(3)
 
     def move(self, noisy: np.ndarray) -> np.ndarray:
@@ -66,8 +67,12 @@ class DualAveraging:
         share = np.maximum(self.least_share, self._find_share())[:, None]
         free = self._start - self.step_size * share * self._sum
         self.point = self._project(free)
+        burn_in = max(BURN_IN_SHARE * self.facts.steps, 1e-9)
+        weight = min(max(self._done - burn_in, 0.0) / (3.0 * burn_in), 1.0)
+        if weight > 0.0:
+            self._weight += weight
+            self._mean += (weight / self._weight) * (free - self._mean)
         if kept >= 0:
-            self._mean += (free - self._mean) / (kept + 1)
             third = 3 * kept // (self.facts.steps - self._first)
             self._counts[third] += 1
             self._thirds[third] += (self.point - self._thirds[third]) / self._counts[third]
