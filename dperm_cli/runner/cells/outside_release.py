@@ -40,6 +40,16 @@ def lock_records(*every: Data) -> Iterator[None]:
             array.flags.writeable = True
 
 
+@contextmanager
+def close_view(view: Any, closed: bool) -> Iterator[None]:
+    """Empty a view after the block where ``closed``: what was kept of it shows no record later."""
+    try:
+        yield
+    finally:
+        if closed:
+            vars(view).clear()
+
+
 def read_points(
     mechanism: Mechanism, released: Any, trials: int, constraint: ConvexSet | None
 ) -> np.ndarray:
