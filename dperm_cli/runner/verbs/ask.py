@@ -78,6 +78,7 @@ def _ask(arguments: list[str]) -> int:
         else:
             # a file is refused as a whole, before anything is spent
             faults, rows = [], iter(list(_rows(lines, columns)))
+        run.warn_of_columns([prepared])
         print(told, file=sys.stderr)
         with hide_words(prepared.plugins is not None):
             code = _answer_rows(prepared, session, rows)
