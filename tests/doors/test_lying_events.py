@@ -132,6 +132,33 @@ def test_no_release_has_less_noise_than_was_accounted_for(lie, tmp_path):
         assert row["noise_scale"] == pytest.approx(truth["noise_scale"])
 
 
+TOLD = {
+    "an event": "gate.stream(replace(plan.events[0], scale=SECRET), view.spec.p)",
+    "a class": "gate.stream(type(f's{SECRET}', (Gaussian,), {})(1.0, 1.0), view.spec.p)",
+    "a step": "stream.add(np.zeros((gate.trials, view.spec.p)), SECRET)",
+    "a shape": "stream.add(np.zeros(SECRET), 0)",
+    "a release of a shape": "return Release(np.zeros((SECRET, 2)))",
+    "a release of a class": "return type(f's{SECRET}', (), {})()",
+}
+
+
+@pytest.mark.parametrize("way", TOLD)
+def test_no_words_of_a_failed_row_tell_a_value_that_the_release_saw(way, tmp_path):
+    line = TOLD[way].replace("SECRET", "(271828 + 0 * len(view.y))")
+    drawn = "stream = gate.stream(plan.events[0], view.spec.p)\n        total = stream.add("
+    done = run_plugin(
+        tmp_path, ((NOISY, drawn + "view.gradient_sum(start), 0)\n        " + line),), code=1
+    )
+    (row,) = json_lines(done.stdout)
+    assert row["status"] == "failed"
+    assert "271828" not in done.stdout + done.stderr
+    assert not [
+        path
+        for path in (tmp_path / "study").rglob("*")
+        if path.is_file() and b"271828" in path.read_bytes()
+    ]
+
+
 KEEPS = "SEEN.setdefault('view', view)\n        "
 MEMORIES = {
     "the view of the first cell in a plan": (
