@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.api.python_values import make_setting, to_plain, write_word
+from dperm_cli.api.waiting_threads import is_waited_for
 from dperm_cli.core import plugin_classes, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
@@ -24,6 +25,8 @@ from dperm_cli.runner.sweep.progress import show_progress
 
 # Plug-ins, Hydra and BLAS are settled for the whole process: one call after another.
 _one_at_a_time = threading.RLock()
+_SECONDS = 0.5  # between two looks whether the call that is waited for waits for this one
+_owners: list[int] = []  # the threads of the calls that are open, each inside the one before
 _OWN_DATA = "arrays"  # the data set of records that a call is given
 
 
@@ -68,7 +71,7 @@ def open_call(
     Raises:
         InputError: Something of it makes no sense.
     """
-    with _one_at_a_time, _keep_process(), show_progress(progress):
+    with _take_turn(), _keep_process(), show_progress(progress):
         plugin_sources.add_environment()
         words = tuple(_list_words(overrides))
         typed = parse(["-m", *(word for word in words if word not in switches)])
@@ -80,6 +83,25 @@ def open_call(
         alternatives += [reader.read(key, value) for key, value in keys.items()]
         with hold_table(table):
             yield reader.make_call(words, alternatives, sweeps)
+
+
+@contextmanager
+def _take_turn() -> Iterator[None]:
+    """Wait until no other thread has an open call.
+
+    Raises:
+        InputError: The other call waits for this thread: both would wait for ever.
+    """
+    while not _one_at_a_time.acquire(timeout=_SECONDS):
+        if is_waited_for(next(iter(_owners[-1:]), 0)):
+            allowed = "waits for this call, which waits for it: call from the same thread instead"
+            raise InputError("threads", "a call that is under way", allowed)
+    try:
+        _owners.append(threading.get_ident())
+        yield
+    finally:
+        _owners.pop()
+        _one_at_a_time.release()
 
 
 @contextmanager

@@ -131,6 +131,11 @@ def folder(key: str, value: object) -> str:
         raise InputError(key, found, "is a link to nothing; it must be a folder")
     if os.path.exists(found) and not os.path.isdir(found):
         raise InputError(key, found, "is a file; it must be a folder")
+    inside = found
+    while not os.path.lexists(inside) and os.path.dirname(inside) not in ("", inside):
+        inside = os.path.dirname(inside)
+    if os.path.lexists(inside) and not os.path.isdir(inside):
+        raise InputError(key, found, f"lies in {inside}, which is no folder")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from dperm_cli.core.plugin_files import ENTRY_POINTS
 
 _MOST_BYTES = 1 << 20  # of a package's entry points that are read
+_unreadable: set[str] = set()  # where packages are that this process has told of
 
 
 def list_entry_points() -> tuple[Any, ...]:
@@ -21,10 +22,25 @@ def list_entry_points() -> tuple[Any, ...]:
     found = {
         (point.group, point.name, point.value, package.name): point
         for package in distributions(path=folders)
-        for point in package.entry_points
+        for point in _read_entry_points(package)
         if point.group in ENTRY_POINTS
     }
     return tuple(found[key] for key in sorted(found))
+
+
+def _read_entry_points(package: Any) -> tuple[Any, ...]:
+    """The entry points of a package; none, and a line on stderr, where its files are no text."""
+    try:
+        if not package.name:
+            raise ValueError("a package without a name")
+        return tuple(package.entry_points)
+    except Exception as error:  # whatever the files of a stranger make the parser raise
+        place = str(package.locate_file(""))
+        if place not in _unreadable:
+            _unreadable.add(place)
+            words = f"entry points of a package there cannot be read ({type(error).__name__})"
+            print(f"dperm: package={place}: {words}; they are left out", file=sys.stderr)
+        return ()
 
 
 def _offers_plugins(folder: str) -> bool:

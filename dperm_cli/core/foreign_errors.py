@@ -25,8 +25,8 @@ _LIBRARIES = ("builtins", _OWN, "numpy", "scipy", "pandas")
 def hide_words(is_active: bool, keep: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Name an error of a cell with plug-ins by its type and place alone.
 
-    What dperm itself refuses keeps its words, unless code from outside gave it the value that it
-    names.
+    What dperm itself refuses keeps its words, unless code from outside made the call: it may have
+    given the value that they name.
 
     Args:
         is_active: Whether there are plug-ins; without, every error passes unchanged.
@@ -106,7 +106,8 @@ def _is_harmless(error: BaseException, keep: tuple[type[Exception], ...]) -> boo
         return True
     if not isinstance(error, DpermError) or _find_place(error)[0] != _OWN:
         return False
-    return not (isinstance(error, InputError) and is_foreign(error))
+    # a value, an event or a step that code from outside gave may stand in the words
+    return not is_foreign(error)
 
 
 def _is_outside(frame: FrameType) -> bool:

@@ -39,6 +39,7 @@ import numpy as np
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events.own_copies import copy_events
 from dperm_cli.privacy.gate_protocol import Tape
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
@@ -82,6 +83,8 @@ class Gate:
     dperm_cli.core.errors.PrivacyError: Gaussian(scale=1.0, ...) is no event of the plan ...
     """
 
+    _fixed = False
+
     def __init__(
         self,
         seeds: Sequence[np.random.SeedSequence],
@@ -96,7 +99,7 @@ class Gate:
         self._streams = 0
         self._numbers: Iterator[int] = count()
         self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
-        self._unused = None if plan is None else list(plan[0])
+        self._unused = None if plan is None else list(copy_events(plan[0]))
         self._planned = len(self._unused or ())
         self.relation = "replace_one" if plan is None else plan[1]
 
@@ -151,7 +154,7 @@ class Gate:
             raise PrivacyError("a gate on a grid cannot be split")
         keys: dict[int, np.ndarray] = {}
         spent = [self._spend(event) for event in events]
-        return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
+        return [_OneTrial(self, trial, spent, keys).fix() for trial in range(self.trials)]
 
     def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
         """A gate for one run of a private selection, which may spend the events of one run.
@@ -166,7 +169,17 @@ class Gate:
         seeds = [np.random.SeedSequence(entropy, spawn_key=(run,)) for entropy in words]
         one = Gate(seeds, self.tape, (tuple(events), self.relation))
         one._numbers = self._numbers
-        return one
+        return one.fix()
+
+    def fix(self) -> Gate:
+        """This gate, none of whose public attributes can be set any more."""
+        self._fixed = True
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._fixed and not name.startswith("_"):
+            raise PrivacyError(f"{name} of a gate is fixed before it is handed out")
+        super().__setattr__(name, value)
 
     # --- for streams --------------------------------------------------------------------------
 
@@ -202,10 +215,9 @@ class Gate:
         """With a plan: take off the event that pays for this one, or raise PrivacyError."""
         if self._unused is None:
             return event
-        for planned in self._unused:
-            if event.fits(planned, self.relation):
-                self._unused.remove(planned)
-                return planned
+        for place, planned in enumerate(self._unused):
+            if type(event) is type(planned) and event.fits(planned, self.relation):
+                return self._unused.pop(place)  # by place: two events may call themselves equal
         raise PrivacyError(f"{event} is no event of the plan that was accounted for")
 
 

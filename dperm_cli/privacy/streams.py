@@ -22,6 +22,7 @@ from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoi
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
+from dperm_cli.privacy.set_once import SetOnce, read_numbers
 
 GAUSSIAN, LAPLACE, GAMMA_NORM, WISHART = "gaussian", "laplace", "gamma_norm", "wishart"
 _EXPONENTIAL_NOISES: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
@@ -59,7 +60,7 @@ class StepRecord:
         self._used_up = True
 
 
-class Stream:
+class Stream(SetOnce):
     """Base of all streams: the event, the number of the stream, and the tape that listens.
 
     ``tells_noise`` says that what a tape hears, less its value, is noise of ``scale``;
@@ -88,11 +89,12 @@ class Stream:
             return drawn
         return self._tape.take_draw(self, value, drawn, (np.shape(value), *public))
 
-    def _check_shape(self, value: np.ndarray) -> None:
+    def _read_numbers(self, value: Any) -> np.ndarray:
         """Refuse other shapes: broadcasting would add one draw to many coordinates."""
         if np.shape(value) != (self.trials, self.dim):
             shape = (self.trials, self.dim)
             raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
+        return read_numbers(value)
 
 
 class NoiseStream(Stream):
@@ -112,7 +114,7 @@ class NoiseStream(Stream):
 
     def add(self, value: np.ndarray, step: int) -> np.ndarray:
         """``value`` [trials, dim] plus this step's noise; PrivacyError for any other shape."""
-        self._check_shape(value)
+        value = self._read_numbers(value)
         self._steps.mark(step)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
         return self._take_draw(value, drawn, step)
@@ -122,7 +124,7 @@ class NoiseStream(Stream):
         ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced_sgd``)."""
         noise = self._seal_noise()
         self._steps.mark(step)
-        return reduced_sgd.add_noise(value, noise, step, normals, degrees)
+        return reduced_sgd.add_noise(read_numbers(value), noise, step, normals, degrees)
 
     def draw_direction(self, frame: reduced_sgd.Frame) -> np.ndarray:
         """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
@@ -263,7 +265,7 @@ class CoordinateStream(Stream):
         if np.shape(value) != (self.trials,):
             raise PrivacyError(f"a coordinate of {self.trials} trials takes one number of each")
         self._steps.mark(number)
-        column = np.array(value, dtype=float)[:, None]
+        column = read_numbers(value)[:, None].copy()
         drawn = column + self.scale * self._noise[:, number : number + 1]
         return self._take_draw(column, drawn, number)[:, 0]
 
@@ -299,7 +301,7 @@ class SparseStream(Stream):
             raise PrivacyError(f"answers for {self.trials} trials take one number of each")
         self._steps.mark(step)
         over = self.has_ended
-        column = np.where(over, known, value)[:, None]
+        column = read_numbers(np.where(over, known, value))[:, None]
         _, drawn = self._noise.add(column, LAPLACE, self.scale, 1, step)
         far = ~over & ~(np.abs(drawn[:, 0] - known) <= self.threshold)
         shown = np.stack([far.astype(float), np.where(far, drawn[:, 0], known)], axis=1)
@@ -339,8 +341,7 @@ class BatchStream(Stream):
         ``total`` must look at the records with these indices and at no others.
         """
         self._steps.mark(step)
-        value = total(self._parts[step])
-        self._check_shape(value)
+        value = self._read_numbers(total(self._parts[step]))
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
         return self._take_draw(value, drawn, step)
 
@@ -384,6 +385,7 @@ class ChannelStream(Stream):
         if not (0 <= user < self.users and self._asked[user] < self.messages):
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
+        value = read_numbers(value)
         drawn = local_channels.send(self.coding, value, self._words())
         return self._take_draw(value / self.bound, drawn, user, float(self.bound))
 

@@ -104,6 +104,48 @@ def test_progress_in_a_pipe_has_no_control_characters(watched):
     assert not set("\x1b\r") & set(watched[2])
 
 
+NESTED = """
+import concurrent.futures, threading, dperm_cli
+
+found = []
+
+def call():
+    try:
+        found.append(dperm_cli.account(mechanism="noisy_gd"))
+    except dperm_cli.InputError as error:
+        found.append(error)
+
+def in_a_thread():
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start(), thread.join()
+
+def in_a_pool():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result()
+
+def in_both():
+    thread = threading.Thread(target=in_a_pool, daemon=True)
+    thread.start(), thread.join()
+
+from dperm_cli.api.requests import open_call
+
+for nested in (in_a_thread, in_a_pool, in_both, call):
+    with open_call((), {}):
+        nested()
+print(*[type(one).__name__ for one in found])
+print(found[0])
+"""
+
+
+def test_a_call_in_a_thread_that_another_call_waits_for_is_refused(tmp_path):
+    """It waited for ever. A call inside a call of the same thread works."""
+    done = start_python(NESTED, tmp_path)
+    kinds, line = done.stdout.splitlines()
+    assert kinds.split()[:3] == 3 * ["InputError"]
+    assert kinds.split()[3] != "InputError"
+    assert "waits for this call" in line
+
+
 def test_calls_of_two_threads_do_not_meet(tmp_path, undrawn, capfd):
     found, before = {}, list(warnings.filters)
 

@@ -135,6 +135,18 @@ def bound_by_name(folder, monkeypatch, queries, *words, stdin=False):
     return dispatch(["ask", *data, *model, *words, "-" if stdin else "q.csv"]), heard
 
 
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [((), True), (("dataset.bounds=[-5,5]",), False)],
+)
+def test_raw_columns_are_warned_of(folder, monkeypatch, capsys, words, warned):
+    """As by ``dperm run`` and ``describe``: it follows from what is declared."""
+    assert bound_by_name(folder, monkeypatch, "a,b\n0.1,0.2\n", *words)[0] == EXIT_OK
+    told = capsys.readouterr().err
+    assert ("warning: csv: " in told) == warned
+    assert "epsilon" in told
+
+
 @pytest.mark.parametrize("stdin", [False, True])
 def test_columns_are_bound_by_name(folder, monkeypatch, stdin):
     """In any order, with the labels beside them, which may be text."""

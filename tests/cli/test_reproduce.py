@@ -57,6 +57,11 @@ def test_list_names_the_experiments(dperm):
         (("bst14_tabel1",), "did you mean 'bst14_table1'"),
         (("leak", "size=tiny"), "size=tiny: must be one of small, full"),
         (("leak", "epsilon=1"), "epsilon: unknown key"),
+        (("leak", "verdicts="), "verdicts=: must be the name of a folder"),
+        (("leak", "verdicts=" + 300 * "v"), "is too long"),
+        (("leak", "verdicts=/dev/null"), "is a file; it must be a folder"),
+        (("leak", "verdicts=/dev/null/v"), "lies in /dev/null, which is no folder"),
+        (("leak", "out=/dev/null/o"), "lies in /dev/null, which is no folder"),
     ],
 )
 def test_bad_words_are_one_line_and_exit_code_2(dperm, tmp_path, words, said):

@@ -274,6 +274,28 @@ def test_a_name_that_two_packages_have_is_refused(packages):
         registry.load("mechanism", "my_step")
 
 
+@pytest.mark.parametrize("file", ["entry_points.txt", "METADATA"])
+def test_a_package_whose_files_are_no_text_is_left_out_with_a_line(file, packages, capsys):
+    make_package(packages, POINTS)
+    make_package(packages, POINTS.replace("my_step", "other"), name="broken")
+    path = packages / "broken-2.5.dist-info" / file
+    path.write_bytes(b"\xff\xfe[dperm.mechanisms]\n\xff = a:b\n" + path.read_bytes())
+    assert "my_step" in plugin_sources.list_installed("mechanism")
+    assert registry.load("mechanism", "my_step").__module__ == "stepper.mechanisms"
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_package_whose_entry_points_are_no_text_is_named(packages, capsys):
+    make_package(packages, POINTS)
+    (packages / "stepper-2.5.dist-info" / "entry_points.txt").write_bytes(
+        POINTS.encode() + b"\xff\xfe = a:b\n"
+    )
+    assert plugin_sources.list_installed("mechanism") == ()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(packages) in line
+    assert "cannot be read" in line
+
+
 def test_a_file_may_not_have_the_name_of_an_installed_one(packages, tmp_path):
     make_package(packages, POINTS)
     with pytest.raises(InputError, match="my_step, and so does the installed package stepper"):

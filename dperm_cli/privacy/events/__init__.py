@@ -10,6 +10,7 @@ is released.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from dperm_cli.core import plugin_sources
@@ -65,7 +66,9 @@ def list_shipped() -> dict[str, type[Event]]:
     while waiting:
         for cls in waiting.pop().__subclasses__():
             waiting.append(cls)
-            if cls.__module__.startswith(__name__) and "phrase" in vars(cls):  # no base class
+            home = sys.modules.get(cls.__module__) if cls.__module__.startswith(__name__) else None
+            # a class from outside may say that it stands here; a base class has no phrase
+            if "phrase" in vars(cls) and getattr(home, cls.__name__, None) is cls:
                 found[cls.__name__] = cls
     return found
 

@@ -15,6 +15,7 @@ from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.events import kind as kind_of_events
 from dperm_cli.privacy.gate import range_delta
 from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.runner.cells.outside_plan import require_named
 
 # What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
 RANGE_ROOM = 1.25
@@ -34,6 +35,7 @@ def check(plan: Plan, budget: Budget, kind: str, unprotected: bool = False) -> G
     """
     if plan.guarantee.kind == "none":
         return _accept_unprotected(plan, unprotected)
+    require_named(plan.events)
     guarantee = ledger_totals.find_guarantee(plan.events, kind, budget, plan.guarantee.certificate)
     ledger_totals.require_within_budget(budget, guarantee, plan.guarantee)
     return guarantee

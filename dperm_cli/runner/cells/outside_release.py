@@ -40,6 +40,16 @@ def lock_records(*every: Data) -> Iterator[None]:
             array.flags.writeable = True
 
 
+@contextmanager
+def close_view(view: Any, closed: bool) -> Iterator[None]:
+    """Empty a view after the block where ``closed``: what was kept of it shows no record later."""
+    try:
+        yield
+    finally:
+        if closed:
+            vars(view).clear()
+
+
 def read_points(
     mechanism: Mechanism, released: Any, trials: int, constraint: ConvexSet | None
 ) -> np.ndarray:
@@ -55,13 +65,13 @@ def read_points(
         return np.asarray(released.theta)
     name = type(outside).__name__
     if not isinstance(released, Release):
-        raise DpermError(f"{name} returned no Release, but <{type(released).__name__}>")
+        raise DpermError(f"{name} returned something else than a Release")
     theta = np.asarray(released.theta)
     if theta.dtype.kind not in "fiu":
-        raise DpermError(f"{name} released points of {theta.dtype.name}, and not of real numbers")
+        raise DpermError(f"{name} released points that are no real numbers")
     if theta.ndim != 2 or len(theta) != trials:
-        shape = f"an array of shape {list(theta.shape)}"
-        raise DpermError(f"{name} released {shape}, and not one point for each of {trials} trials")
+        shape = "an array of another shape"  # which one may follow from the records
+        raise DpermError(f"{name} released {shape} than one point for each of {trials} trials")
     theta = theta.astype(np.float64)
     if constraint is not None and not np.all(constraint.contains(theta, _NEAR)):
         allowed = "released a point outside the set, or one that is not finite"

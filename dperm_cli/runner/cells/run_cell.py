@@ -41,7 +41,13 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.outside_release import check_drawn, lock_records, read_points
+from dperm_cli.runner.cells.outside_plan import copy_plan, describe_plan, watch_plans
+from dperm_cli.runner.cells.outside_release import (
+    check_drawn,
+    close_view,
+    lock_records,
+    read_points,
+)
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, public_radius
 from dperm_cli.solvers.optimum import Optimum
@@ -178,7 +184,8 @@ def _run(
         with hide_words(hidden):
             prepared = make_feature_rows(prepared)
         shared = (prepared.data, prepared.problem.data) if prepared.plugins else ()
-        with lock_records(*shared):
+        watched = watch_plans(prepared.plugins, lambda: list_plans(prepared, budget))
+        with lock_records(*shared), watched:
             with hide_words(hidden):
                 optimum = optimum_of(prepared.target)
             start = time.perf_counter()
@@ -251,7 +258,8 @@ def _release(
     budget, kind, plan, grid = planned.budget, planned.kind, planned.plan, planned.grid
     guarantee = planned.guarantee
     view, plan_of_release, gate = open_release(prepared, plan, budget, grid)
-    released = cell.mechanism.release(view, plan_of_release, gate)
+    with close_view(view, prepared.plugins is not None):
+        released = cell.mechanism.release(view, plan_of_release, gate.fix())
     check_drawn(cell.mechanism, gate)
     if cell.noise == "secure":
         common = common | {"release": new_name()}
@@ -293,11 +301,19 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     cell = prepared.cell
     spec: Any = prepared.spec
     if cell.noise != "secure":
-        return plan_with_reserve(cell.mechanism, spec, budget), None
-    plan = cell.mechanism.plan(spec, budget)
+        return copy_plan(plan_with_reserve(cell.mechanism, spec, budget)), None
+    plan = copy_plan(cell.mechanism.plan(spec, budget))
     if budget.trust == "local":
         return secure_channel_plan(plan), None
     return secure_plan(cell.mechanism, plan, spec, prepared.problem.loss)
+
+
+def list_plans(prepared: Prepared, budget: Budget) -> list[str]:
+    """What the plan is, and what plans for one more record and another epsilon are, in words."""
+    spec: Any = prepared.spec
+    other = replace(budget, epsilon=1.25 * budget.epsilon)
+    asked = (spec, budget), (replace(spec, n=spec.n + 1), budget), (spec, other)
+    return [describe_plan(prepared.cell.mechanism, *one) for one in asked]
 
 
 def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
@@ -310,19 +326,22 @@ def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
 def open_release(
     prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
 ) -> tuple[Any, Plan, Gate]:
-    """The arguments of ``Mechanism.release``: a view of the records, the plan, the noise gate."""
+    """The arguments of ``Mechanism.release``: a view of the records, the plan, the noise gate.
+
+    The plan is a copy: what the mechanism does to it changes neither the gate's nor the record's.
+    """
     cell, allowed = prepared.cell, (plan.events, budget.relation)
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
-        return GridView(prepared.padded_problem, grid), plan, gate
+        return GridView(prepared.padded_problem, grid), copy_plan(plan), gate
     # what is decided here follows what was declared, and not how many records there are
     own = prepared.kernel if cell.population is None else None
     view = open_view(cell.mechanism, prepared.viewed_problem, own)
     if cell.noise == "secure":
-        return view, plan, Gate.secure(cell.trials, None, allowed)
+        return view, copy_plan(plan), Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return view, drop_reserve(plan), Gate(seeds, plan=allowed)
+    return view, drop_reserve(copy_plan(plan)), Gate(seeds, plan=allowed)
 
 
 def _population_source(cell: cell_schema.Cell) -> str:

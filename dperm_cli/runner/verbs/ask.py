@@ -32,6 +32,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.outside_plan import copy_plan
 from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.models import query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
@@ -77,6 +78,7 @@ def _ask(arguments: list[str]) -> int:
         else:
             # a file is refused as a whole, before anything is spent
             faults, rows = [], iter(list(_rows(lines, columns)))
+        run.warn_of_columns([prepared])
         print(told, file=sys.stderr)
         with hide_words(prepared.plugins is not None):
             code = _answer_rows(prepared, session, rows)
@@ -96,7 +98,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     prepared = run_cell.make_feature_rows(run.prepare((replace(item, trials=1),))[0])
     spec: Any = prepared.spec
     budget, kind = run_cell.find_budget(prepared)
-    made = run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget)
+    made = copy_plan(run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget))
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
     _check_range(made, budget, dim)
     found = run_cell.check(made, budget, kind)
@@ -106,7 +108,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     gate = Gate(seeds, plan=(made.events, budget.relation))
     view = KernelView(prepared.kernel)
     with hide_words(prepared.plugins is not None):
-        session = item.mechanism.session(view, run_cell.drop_reserve(made), gate)
+        session = item.mechanism.session(view, run_cell.drop_reserve(copy_plan(made)), gate.fix())
     row = session_record.row(prepared, made, budget, found)
     session = session_record.RecordedSession(session, out, row, prepared.code)
     told = Publishable.of(

@@ -146,6 +146,8 @@ def request(arguments: list[str]) -> ReproduceRequest:
     place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
     out = given.get("out", place)
     checks.path("out", out, "must be a folder name")
+    if "verdicts" in given:
+        checks.folder("verdicts", given["verdicts"])
     return ReproduceRequest(
         name=names[0],
         size=words.choose("size", claims.SIZES),
