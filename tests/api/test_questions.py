@@ -48,6 +48,7 @@ def test_events_and_keys_do_not_mix():
         dperm_cli.account(dperm_cli.Laplace(2.0, 1.0), epsilon=1)
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_run():
     report = dperm_cli.audit("--quick", *SMALL[:3], mechanism="noisy_gd", epsilon=2)
     assert report.passed

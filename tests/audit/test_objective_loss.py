@@ -27,6 +27,7 @@ def setting(name, p, row=1.0):
     return loss, make_spec(4, loss, ball, Regulariser(), loss.tasks[0], bounds)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "huberized_hinge"])
 @pytest.mark.parametrize("factor", [None, 2.0, 0.7])

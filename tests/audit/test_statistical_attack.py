@@ -39,6 +39,7 @@ LONG = {(name, "add_remove") for name in ("exponential", "regularized_exponentia
 FEWER = {("exponential", "replace_one"): 5_000, ("regularized_exponential", "replace_one"): 5_000}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("name", "relation"),
     [

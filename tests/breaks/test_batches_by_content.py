@@ -67,6 +67,7 @@ def neighbours(folder, words, n=N, p=3, dropped=DROPPED, seed=0):
     return both
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("view", VIEWS)
 def test_common_records_keep_their_batches(view, tmp_path, monkeypatch):
     """The replay's verdict on the sums that pass the gate: one record's worth at most.
@@ -90,6 +91,7 @@ def members(problem, batches, n):
     return found[:n]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("batches", [2, 7, 50])
 def test_the_batches_themselves(view, batches, tmp_path, monkeypatch):

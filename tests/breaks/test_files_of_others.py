@@ -198,6 +198,7 @@ def test_an_interrupt_is_no_fault_of_the_file(tmp_path):
         raise KeyboardInterrupt
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "words",
     [["run"], ["account"], ["audit", "mechanism=noisy_gd"], ["reproduce", "leak"],

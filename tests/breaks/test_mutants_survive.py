@@ -222,6 +222,7 @@ LOOPS = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", [*SEEDED, *LOOPS])
 def test_two_seeds_differ_and_one_seed_does_not(name, dperm, tmp_path):
     """Of every trial: none is shared between two seeds.

@@ -299,6 +299,7 @@ RULES = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("what", FACTS)
 def test_facts_that_are_none_are_refused(what, saved, predict, tmp_path):
     facts, arrays = saved()

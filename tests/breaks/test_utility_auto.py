@@ -88,6 +88,7 @@ def test_it_is_the_mechanism_that_it_chose(task, dperm, tmp_path):
 WORDS = ["trials=2", "delta=1e-6", "mechanism=auto"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("task", ["binary", "regression"])
 @pytest.mark.parametrize("words", [
     [], ["privacy.relation=add_remove", "privacy.population=500"],

@@ -203,6 +203,7 @@ BAD = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_candidates_are_one_line(kind, dperm, tmp_path):
     words = table_words(tmp_path, "binary", 60, 3)

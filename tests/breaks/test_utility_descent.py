@@ -52,6 +52,7 @@ def mu_of(epsilon, delta):
 SETTINGS = [*CALM, NOISY]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(("loss", "n", "p", "radius"), SETTINGS)
 def test_risk_falls_as_epsilon_grows(loss, n, p, radius, relation):

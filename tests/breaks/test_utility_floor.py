@@ -31,6 +31,7 @@ def test_no_result_is_worse_than_no_data(task, n, p, radius, relation, dperm, tm
         assert row[RISK] <= 1.05 * row[FLOOR], (row["epsilon"], choice_of(row)["chosen"])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("words", [["delta=0"], ["constraint=l1_ball"], ["constraint=simplex"],
                                    ["ridge=0.01"]], ids=" ".join)  # fmt: skip
 @pytest.mark.parametrize("task", ["binary", "regression"])
@@ -74,6 +75,7 @@ def regrets(dperm, words, task, epsilons):
     return [found.pop("auto") / min(found.values()) for found in risks.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_regret_on_a_small_grid(task, dperm, tmp_path):
     """A gate, not the measurement: the geometric mean of 12 cells, with room for 200 trials."""

@@ -29,6 +29,7 @@ def law_of(found) -> str:
     return found.settings["noise"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -62,6 +62,7 @@ def test_n_and_epsilon_give_risks(task, relation, plan):
     assert len({row["mechanism"] for row in rows}) == len(rows) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_the_third_is_found_from_any_two(task, plan):
     words = TASKS[task]
@@ -73,6 +74,7 @@ def test_the_third_is_found_from_any_two(task, plan):
     assert by_n["epsilon"] == pytest.approx(1.0, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_more_records_and_more_epsilon_are_less_risk(task, plan):
     by_n = [plan(*TASKS[task], f"n={n}", "epsilon=1")[0][MEDIAN] for n in (300, 3000, 30_000)]
@@ -81,6 +83,7 @@ def test_more_records_and_more_epsilon_are_less_risk(task, plan):
         assert found[0] > found[1] > found[2] > 0.0
 
 
+@pytest.mark.slow
 def test_a_smaller_target_needs_more(plan):
     words = TASKS["logistic"]
     counts = [plan(*words, "epsilon=1", f"target={t}")[0]["n"] for t in (1e-2, 1e-3, 1e-4)]
@@ -177,6 +180,7 @@ def test_bad_questions_are_one_line(kind, dperm):
     assert_one_line(dperm("plan", *base, *words), *named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["n=10", "target=1e-12"], ["epsilon=1e-9", "target=1e-12"]])
 def test_a_target_out_of_reach_is_said(words, dperm):
     done = dperm("plan", *TASKS["logistic"], *words)

@@ -100,6 +100,7 @@ def test_the_grid_says_what_was_and_what_was_not_attacked(capsys, tmp_path, monk
         assert again[key] == cases[1][key]
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_run_is_attacked(few, table, capsys, tmp_path):
     (tmp_path / "two.csv").write_text("0.9,0,1\n-0.9,0,-1\n")
     words = ["audit", *table, "mechanism=noisy_sgd", "mechanism.sampling=poisson", "--quick",

@@ -151,6 +151,7 @@ def test_what_was_lost_is_told_after_a_merge_too(dperm, forced):
     assert "AT LEAST" in (forced.parent / "m" / "ledger.json").read_text()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", list(FORGED))
 def test_a_forged_line_through_every_verb(dperm, tmp_path, lined, name):
     """One line each, exit code 3, and no number of the ledger is smaller."""

@@ -183,6 +183,7 @@ SPECS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", MECHANISMS)
 @given(
     x=hnp.arrays(np.float64, (4, 2), elements=st.floats(-1e308, 1e308)),

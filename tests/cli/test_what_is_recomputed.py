@@ -94,6 +94,7 @@ def tree(original):
     original.names = names
 
 
+@pytest.mark.slow
 def test_comments_docstrings_and_new_plugins_recompute_nothing(tree):
     for path in tree.package.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

@@ -61,6 +61,7 @@ def break_at(monkeypatch, name: str) -> None:
 class TestTwoAtOnce:
     """Two processes that write the same files leave what one of them would have left."""
 
+    @pytest.mark.slow
     def test_one_study(self, dperm, tmp_path):
         assert dperm(*STUDY, "out=alone").code == 0
         both = [start(tmp_path, *STUDY, "out=shared") for _ in range(2)]

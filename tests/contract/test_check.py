@@ -19,6 +19,7 @@ def check(path) -> suite.CheckReport:
     return suite.check(path)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, tmp_path):
     report = check(FAULTS[fault].write(tmp_path / "mine.py"))

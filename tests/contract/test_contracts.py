@@ -19,6 +19,7 @@ LONG = (
     "kernel_semi_interactive", "standard_projection", "projected", "output_perturbation",
     "objective_perturbation", "approximate_minima_perturbation", "random_features",
     "kernel_interactive", "mala", "hit_and_run", "zipf_regression", "lp_ball",
+    "private_selection", "auto", "local_mirror_descent", "proximal",
 )  # fmt: skip
 # what needs a file, or a download
 FILES = [

@@ -273,6 +273,7 @@ def _other_record(problem, rng, relation):
     return row / np.linalg.norm(row), rng.choice(labels)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_replay_on_random_neighbours(name, relation):
     """Dense and sparse rows, with noise and with hardly any."""

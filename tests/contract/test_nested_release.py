@@ -45,6 +45,7 @@ def release(outer, inner, relation):
     return opened.draw(2, 0) if opened.status == OK else None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("outer", OUTER)
 def test_what_is_planned_is_released(outer):
     """A third of the mechanisms; all of them, under both relations, in the slow test."""

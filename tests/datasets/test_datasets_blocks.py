@@ -75,6 +75,7 @@ def test_rows_are_prepared_within_the_memory_that_holds_them(tmp_path):
     assert peak < held + 4 * 8 * row_blocks.BLOCK_CELLS + 100 * 250_000
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("kind", "bad"), [
     (Csv, b"1,x,1\n"), (Csv, b"1,,1\n"), (Csv, b"1,2,7\n"), (Csv, b"1,2,3,1\n"),
     (Svmlight, b"1 x\n"), (Svmlight, b"1 9:1\n"), (Svmlight, b"7 1:1\n"), (Svmlight, b"1 1:nan\n"),

@@ -116,6 +116,7 @@ def test_a_signal_ends_workers_and_keeps_finished_cells(zygote, whole, number):
     assert_same(zygote.folder / out, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [(), pytest.param(("workers=2",), marks=FULL)], ids=["here", "workers"]
 )

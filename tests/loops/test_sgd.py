@@ -76,6 +76,7 @@ def plain(x, y, chains, p, rule):
     return total / count if count else theta
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize(("batch", "poisson"), SAMPLINGS)
 @pytest.mark.parametrize("loss", LOSSES)

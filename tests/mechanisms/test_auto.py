@@ -134,6 +134,7 @@ def test_candidates_may_be_named():
 # --- predictions ----------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_predictions_fall_with_epsilon_and_with_records(loss, relation):

@@ -108,6 +108,7 @@ SGD_PATHS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("path", SGD_PATHS)
 def test_stochastic_steps(path):
     """theta_T = -(mean of T noisy sums) / (n ridge) with the step 1 / (n ridge t)."""

@@ -45,6 +45,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("loss", "constraint", "output"), PATHS)
 def test_compiled_loop_is_bitwise_the_plain_loop(loss, constraint, output):
     problem = small_problem(loss=loss, constraint=constraint, n=9, ridge=0.05)

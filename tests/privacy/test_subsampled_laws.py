@@ -58,6 +58,7 @@ def transform(step, z):
     return total + atom
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_transform_against_adaptive_quadrature(step):
     tilt, spacing = 0.6, 0.9
@@ -127,6 +128,7 @@ def exact_transform(step, z):
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("step", BOUNDED, ids=str)
 def test_bounded_transform_against_mpmath(step):
     with mpmath.workdps(22):

@@ -79,6 +79,7 @@ def is_overlap(first, second):
     return wide > 0.5 and tall > 0.5
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize(
     ("panels", "curves", "long"),

@@ -35,6 +35,7 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
     return examine(audit_cells.case(subject, kinds, 0))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kinds", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "settings", "paths"),

@@ -65,6 +65,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("reader", fuzz_draws.READERS)
 @pytest.mark.parametrize("change", PAIRS)
 def test_a_record_replaced(tmp_path, reader, change):
@@ -81,6 +82,7 @@ def test_a_record_replaced(tmp_path, reader, change):
     assert {"model.npz", "out/ledger.json", "out/manifest.json"} <= set(one.files)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("reader", fuzz_draws.READERS)
 @pytest.mark.parametrize("mechanism", ["noisy_gd", "one_pass_sgd", "output_perturbation"])
 def test_a_record_dropped_with_a_declared_population(tmp_path, reader, mechanism):

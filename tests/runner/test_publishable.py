@@ -101,6 +101,7 @@ def left(records, words, theta=None):
     return (*parts, found.session_words()), row["theta"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", list(REPLACED))
 @pytest.mark.parametrize("way", [*WAYS, "exact"])
 def test_a_replaced_record_changes_nothing_but_theta(way, name):

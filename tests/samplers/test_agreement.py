@@ -34,6 +34,7 @@ def checked(sampler, options, constraint, p, count, off):
         assert p_value(bins, bins.probabilities(colder(potential, factor)), theta) < 1e-6
 
 
+@pytest.mark.in_turn
 @pytest.mark.stat
 @pytest.mark.parametrize(("sampler", "options", "constraint", "p"), CASES)
 def test_law(sampler, options, constraint, p):

@@ -29,6 +29,7 @@ def test_sets_that_are_balls():
     assert build("polytope", 1.0, 2).balls() is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mean", [(0.2, 0.1), (1.5, 0.5), (-1.0, 0.4), (0.4, -3.0)])
 @pytest.mark.parametrize("body", [
     two_balls(1.0, (0.6, 0.2), 0.7),

@@ -89,6 +89,7 @@ def feasible(problem, rng, count=15):
     return points
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_every_pair_of_the_registry_is_certified(loss, shape):
     for ridge in (0.0, 1e-2):

@@ -241,6 +241,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "fields", "loss", "ridge", "delta"), RUNS)
 def test_mechanisms_stay_below_their_bounds(name, fields, loss, ridge, delta):
     if name not in registry.names("mechanism"):
