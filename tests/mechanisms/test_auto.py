@@ -58,9 +58,10 @@ def test_the_squared_loss_is_learnt_from_its_statistics(relation, pure, p):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_noise_decides_between_descent_and_the_perturbed_objective(relation):
-    """Few columns: the exact minimiser; much noise in many columns: descent."""
-    many = budget(n=10**5, relation=relation)
-    assert choose(make_facts(n=10**5, p=3), many) == "objective_perturbation"
+    """Much data or few columns: the exact minimiser; much noise in many columns: descent."""
+    many = budget(n=10**6, relation=relation)
+    assert choose(make_facts(n=10**6, p=50), many) == "objective_perturbation"
+    assert choose(make_facts(n=1000, p=3), budget(relation=relation)) == "objective_perturbation"
     few = budget(n=1000, relation=relation)
     assert choose(make_facts(n=1000, p=64), few) == "noisy_gd"
 

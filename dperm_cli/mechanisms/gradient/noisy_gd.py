@@ -14,7 +14,11 @@ from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared.dual_averaging import DualAveraging
-from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
+from dperm_cli.mechanisms.shared.predicted_risk import (
+    LEAST_SHARE,
+    predict_from_noise,
+    relative_noise,
+)
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -29,6 +33,7 @@ STEPS = 200
 MOMENTUM = 0.9
 # dual averaging's risk over that of an exact minimiser of the same noise, and that in few columns
 FORESEEN, FORESEEN_FEW, FEW_COLUMNS = 0.85, 1.2, 3
+ARRIVAL_NOISE = 0.0015  # relative noise below which 200 steps are too few to come down to it
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,8 @@ class NoisyGd(Mechanism):
         found = predict_from_noise(spec, noise)
         if not is_averaged(spec):
             return found
-        return (FORESEEN_FEW if spec.p <= FEW_COLUMNS else FORESEEN) * found
+        early = max(1.0, ARRIVAL_NOISE / max(relative_noise(spec, noise), LEAST_SHARE))
+        return (FORESEEN_FEW if spec.p <= FEW_COLUMNS else FORESEEN) * early * found
 
     def adversary(self, budget: Budget) -> Adversary:
         """Opposite gradients and no momentum: theta_T is minus the sum of T noisy gradients.
