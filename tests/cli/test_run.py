@@ -202,7 +202,7 @@ def test_a_failed_cell_does_not_lose_the_others(dperm, tmp_path, monkeypatch):
         return release(self, view, plan, gate)
 
     monkeypatch.setattr(NoisyGd, "release", broken)
-    words = ("run", *TINY, "epsilon=[0.5,5]", "out=here", "format=json")
+    words = ("run", *TINY, "mechanism=noisy_gd", "epsilon=[0.5,5]", "out=here", "format=json")
     done = dperm(*words)
     assert done.code == 1
     assert [row["status"] for row in done.rows] == ["failed", "ok"]
@@ -234,11 +234,11 @@ def test_a_plan_beyond_the_budget_is_not_released(dperm, monkeypatch):
     assert done.rows[0]["excess_risk_median"] is None
 
 
-def test_unwritable_output_is_a_storage_error(dperm, tmp_path):
+def test_output_below_a_file_is_refused(dperm, tmp_path):
     (tmp_path / "file").write_text("")
     done = dperm("run", *TINY, "trials=1", "out=file/below")
-    assert done.code == 3
-    assert "file" in done.err
+    assert done.code == 2
+    assert "out=file/below: lies in file, which is no folder" in done.err
     assert len(done.err.strip().splitlines()) == 1
 
 
