@@ -25,7 +25,6 @@ from tests.breaks._utility import (
     write_npz,
 )
 
-RADIUS = not_yet(5, "the mechanism is not auto by itself")
 TUNE = not_yet(5, "rows are made before a choice among scalings")
 RADII = "tune={constraint.radius: [0.1, 1, 10]}"
 STATISTICS = "mechanism=sufficient_statistics"
@@ -223,7 +222,6 @@ def test_a_key_that_is_tuned_cannot_be_set_as_well(dperm, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["diabetes"])
-@RADIUS
 def test_r2_without_any_key(dataset, dperm):
     """At epsilon 1 at least .28 (looking for the best radius gave .172)."""
     row = run_row(dperm, f"dataset={dataset}", "epsilon=1", "constraint.radius=auto", "trials=40")
