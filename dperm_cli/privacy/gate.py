@@ -172,9 +172,13 @@ class Gate:
         """
         if not any(selection is one for one in self._selections):
             raise PrivacyError("a run of a selection that was not asked for")
+        return self._make_run(keys, run, selection.alternatives[candidate])
+
+    def _make_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """The gate of one run, which may spend these events."""
         words = [[int(word) for word in key] for key in keys]
         seeds = [np.random.SeedSequence(entropy, spawn_key=(run,)) for entropy in words]
-        one = Gate(seeds, self.tape, (selection.alternatives[candidate], self.relation))
+        one = Gate(seeds, self.tape, (events, self.relation))
         one._numbers = self._numbers
         return one.fix()
 
@@ -214,14 +218,14 @@ class Gate:
         return next(self._numbers)
 
     @property
-    def left(self) -> int:
+    def events_to_come(self) -> int:
         """How many events of the plan were not asked for yet; 0 without a plan."""
         return len(self._unused or ())
 
     @property
     def is_untouched(self) -> bool:
         """Whether the plan has events, and none of them was asked for."""
-        return 0 < self._planned == self.left
+        return 0 < self._planned == self.events_to_come
 
     def _spend(self, event: Event) -> Event:
         """With a plan: take off the event that pays for this one, or raise PrivacyError."""

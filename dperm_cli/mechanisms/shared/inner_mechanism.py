@@ -147,9 +147,9 @@ def release_inside(mechanism: Mechanism, view: Any, plan: Plan, gate: Gate) -> R
     Raises:
         PrivacyError: The mechanism is from outside, and asked for no event of its plan.
     """
-    before = gate.left
+    before = gate.events_to_come
     found = mechanism.release(view, plan, gate)
-    if not is_shipped(type(mechanism)) and 0 < before == gate.left:
+    if not is_shipped(type(mechanism)) and 0 < before == gate.events_to_come:
         allowed = "released without asking the gate for any event of its plan: no noise was drawn"
         raise PrivacyError(f"{type(mechanism).__name__} {allowed}")
     return found
