@@ -27,8 +27,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "bst14_huberization.png": ("reproduce", "bst14_huberization", "size=full"),
     "djw12_rates.png": ("reproduce", "djw12_rates", "size=full"),
 }  # fmt: skip
-# Drawn before pictures carried their command: whoever draws one again takes it out.
-OLDER = frozenset({"bst14_table1.png", "bst14_huberization.png"})
 
 
 def draw(name: str, kept: Path, to: Path = DOCS) -> Path:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from tests import draw_pictures
-from tests.draw_pictures import COMMANDS, DOCS, OLDER, WIDTH
+from tests.draw_pictures import COMMANDS, DOCS, WIDTH
+
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_each_picture_has_a_maker_and_a_page():
@@ -22,8 +25,8 @@ def test_each_picture_has_a_maker_and_a_page():
 def test_a_picture_was_drawn_by_its_command(name):
     with Image.open(DOCS / name) as drawn:
         said = drawn.text.get("Description")
-        assert said == (None if name in OLDER else " ".join(("dperm", *COMMANDS[name])))
-        assert name in OLDER or drawn.width == WIDTH
+        assert said == " ".join(("dperm", *COMMANDS[name]))
+        assert drawn.width == WIDTH
 
 
 @pytest.mark.slow
@@ -35,3 +38,21 @@ def test_a_picture_is_drawn_so_today(name, tmp_path):
         assert abs(first.height - second.height) <= 0.02 * second.height
         both = [np.asarray(one.convert("L").resize((230, 100)), float) for one in (first, second)]
     assert np.abs(both[0] - both[1]).mean() < 4.0
+
+
+@pytest.mark.slow
+def test_the_first_table_of_the_readme_is_that_of_its_run(tmp_path):
+    draw_pictures.call(*COMMANDS["first_run.png"], f"out={tmp_path / 'first'}")
+    table = pd.read_csv(tmp_path / "first" / "table.csv")
+    table = table.set_index(["mechanism", "calibration", "epsilon"])
+    shown = re.findall(r"^\| `(noisy_s?gd)` \| (tight|paper) \| (.*) \|$", README, re.MULTILINE)
+    assert len(shown) == 5
+    for mechanism, calibration, rest in shown:
+        epsilon, accounted, risk, per_record, accuracy = rest.split(" | ")
+        row = table.loc[(mechanism, calibration, float(epsilon))]
+        names = ("median", "q05", "q95")
+        told = [float(one) for one in re.findall(r"[\d.]+\d", risk)]
+        assert told == pytest.approx([row[f"excess_risk_{name}"] for name in names], rel=0.01)
+        told = [float(one) for one in (accounted, per_record, accuracy)]
+        names = ("epsilon_accounted", "excess_risk_per_record_median", "test_metric")
+        assert told == pytest.approx([row[name] for name in names], rel=0.01)
