@@ -187,6 +187,18 @@ def test_two_candidates_of_one_name_are_refused():
         Auto(among=among)
 
 
+def test_a_list_of_candidates_inside_another_mechanism_is_no_sweep():
+    words = ["dataset=breast_cancer", "mechanism=high_probability", "mechanism.inner=auto",
+             "mechanism.inner.among=[noisy_gd,objective_perturbation]"]  # fmt: skip
+    (cell,) = study_plan.plan_study(parse(words)).cells
+    assert len(cell.mechanism.inner.candidates) == 2
+    swept = [*words[:2], "mechanism.inner=noisy_gd", "mechanism.inner.steps=[5,10]"]
+    assert len(study_plan.plan_study(parse(swept)).cells) == 2
+    unknown = [*words[:2], "mechanism.inner=nosuch", "mechanism.inner.steps=[5,10]"]
+    with pytest.raises(InputError, match=r"mechanism\.inner=nosuch"):
+        study_plan.plan_study(parse(unknown))
+
+
 PLUG_IN = """
 from dataclasses import dataclass
 import numpy as np
