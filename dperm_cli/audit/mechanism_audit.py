@@ -12,6 +12,7 @@ from dperm_cli.audit.solver_errors import replay_far_points
 from dperm_cli.audit.statistical_attack import Finding
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.core.plugin_classes import is_shipped
+from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.budget import Budget
 
 ROUNDS = 200  # random neighbours of a mechanism
@@ -116,11 +117,7 @@ def examine(
 
 def _is_shipped(mechanism: Any) -> bool:
     """Whether a mechanism, and all that stand inside of it, are the package's own."""
-    while mechanism is not None:
-        if not is_shipped(type(mechanism)):
-            return False
-        mechanism = mechanism.inner
-    return True
+    return all(is_shipped(type(one)) for one in inner_mechanism.list_mechanisms(mechanism))
 
 
 def _judge_exact_loss(

@@ -129,7 +129,7 @@ class ManyTrialsGate(Gate):
         leaf = self._seeds[0]
         return _child(leaf, number).generate_state(2 * self.trials, np.uint64).reshape(-1, 2)
 
-    def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+    def _make_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
         """One gate of this kind for all the trials, whatever else runs; its seed is of the first's
         key, which no other run has."""
         allowed = (tuple(events), self.relation)

@@ -240,6 +240,11 @@ class Mechanism(CheckedFields, ABC):
         return None
 
     @property
+    def inside(self) -> tuple[Any, ...]:
+        """The mechanisms that it may run, each on its own; empty where it runs none."""
+        return () if self.inner is None else (self.inner,)
+
+    @property
     def is_unprotected(self) -> bool:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))

@@ -101,6 +101,7 @@ class Gate:
         self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
         self._unused = None if plan is None else list(copy_events(plan[0]))
         self._planned = len(self._unused or ())
+        self._selections: list[Event] = []  # those that were asked for
         self.relation = "replace_one" if plan is None else plan[1]
 
     @classmethod
@@ -141,7 +142,10 @@ class Gate:
             dim: coordinates of one draw.
             public: what else the event's stream needs, all of it public (see ``Event.open``).
         """
-        return self._spend(event).open(self, dim, **public)
+        spent = self._spend(event)
+        if spent.alternatives:
+            self._selections.append(spent)
+        return spent.open(self, dim, **public)
 
     def each(self, events: Sequence[Event]) -> list[Gate]:
         """One gate for every trial, for releases whose set differs from trial to trial.
@@ -156,18 +160,25 @@ class Gate:
         spent = [self._spend(event) for event in events]
         return [_OneTrial(self, trial, spent, keys).fix() for trial in range(self.trials)]
 
-    def open_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+    def open_run(self, keys: np.ndarray, run: int, selection: Any, candidate: int) -> Gate:
         """A gate for one run of a private selection, which may spend the events of one run.
 
         Args:
             keys: the keys [trials, 2] of the selection's stream, of the trials that have the run;
                 the run's seeds follow from them.
             run: the number of the run.
-            events: those of one run, which the selection was accounted for.
+            selection: the event of the stream. PrivacyError where no stream of it was asked for.
+            candidate: which of its candidates the run tries.
         """
+        if not any(selection is one for one in self._selections):
+            raise PrivacyError("a run of a selection that was not asked for")
+        return self._make_run(keys, run, selection.alternatives[candidate])
+
+    def _make_run(self, keys: np.ndarray, run: int, events: Sequence[Event]) -> Gate:
+        """The gate of one run, which may spend these events."""
         words = [[int(word) for word in key] for key in keys]
         seeds = [np.random.SeedSequence(entropy, spawn_key=(run,)) for entropy in words]
-        one = Gate(seeds, self.tape, (tuple(events), self.relation))
+        one = Gate(seeds, self.tape, (events, self.relation))
         one._numbers = self._numbers
         return one.fix()
 
@@ -207,9 +218,14 @@ class Gate:
         return next(self._numbers)
 
     @property
+    def events_to_come(self) -> int:
+        """How many events of the plan were not asked for yet; 0 without a plan."""
+        return len(self._unused or ())
+
+    @property
     def is_untouched(self) -> bool:
         """Whether the plan has events, and none of them was asked for."""
-        return self._planned > 0 and len(self._unused or ()) == self._planned
+        return 0 < self._planned == self.events_to_come
 
     def _spend(self, event: Event) -> Event:
         """With a plan: take off the event that pays for this one, or raise PrivacyError."""

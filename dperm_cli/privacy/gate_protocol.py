@@ -48,8 +48,8 @@ class NoiseSource(Protocol):
         """The keys [trials, 2], uint64, of a new stream."""
         ...
 
-    def open_run(self, keys: np.ndarray, run: int, events: Any) -> Any:
-        """A gate for the events of one run of a private selection."""
+    def open_run(self, keys: np.ndarray, run: int, selection: Any, candidate: int) -> Any:
+        """A gate for the events of one run of a private selection that was asked for."""
         ...
 
     def next_number(self) -> int:

@@ -6,6 +6,7 @@ A stream belongs to one event. Every value goes through its methods, where a tap
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class StepRecord:
         self._used_up = False
 
     def mark(self, step: int) -> None:
-        if not 0 <= step < self.count:
+        if not isinstance(step, Integral) or not 0 <= step < self.count:
             raise PrivacyError(f"noise asked for step {step} of a stream of {self.count}")
         if self._once and (self._used_up or step in self._seen):
             raise PrivacyError(f"noise of step {step} asked for a second time")
@@ -137,6 +138,8 @@ class NoiseStream(Stream):
         """
         if not isinstance(self._noise, KeyedNoise):
             raise PrivacyError("secure noise has no keys; nothing more is drawn")
+        if not isinstance(number, Integral) or number < 0:
+            raise PrivacyError("a copy has a whole number, 0 or more: others are those of steps")
         nothing, step = np.zeros((self.trials, self.dim)), self.count + number
         drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)[1]
         return self._take_draw(None, drawn, step)
@@ -425,7 +428,8 @@ class SelectionStream(Stream):
         self._gate, self._keys = gate, gate.keys()
         uniforms = exponential_noise.uniform_of_each(self._keys, 0, 0)
         drawn = np.array([event.find_number(float(one)) for one in uniforms], dtype=np.int64)
-        self.numbers = self._take_draw(None, drawn, 0)
+        self.numbers = np.array(self._take_draw(None, drawn, 0))
+        self.numbers.flags.writeable = False
         self._runs = StepRecord(int(np.max(self.numbers, initial=0)), once=True)
 
     def open_runs(self, run: int) -> list[tuple[int, np.ndarray, Any]]:
@@ -441,7 +445,7 @@ class SelectionStream(Stream):
         drawn = self._take_draw(None, np.where(self.numbers > run, drawn, -1), 1 + run)
         groups = [(number, np.flatnonzero(drawn == number)) for number in range(len(among))]
         return [
-            (number, trials, self._gate.open_run(self._keys[trials], run, among[number]))
+            (number, trials, self._gate.open_run(self._keys[trials], run, self.event, number))
             for number, trials in groups
             if len(trials)
         ]

@@ -138,8 +138,8 @@ noisy = noisy + penalty.subgradient(query)""",
     ),
     Patch(
         "a last step without noise", "noisy_gd.descend",
-        "pace.output if pace else theta",
-        "(pace.output if pace else theta) - 1e-09 * view.gradient_sum(theta)",
+        "schedule.output if schedule else theta",
+        "(schedule.output if schedule else theta) - 1e-09 * view.gradient_sum(theta)",
         "replay noisy_gd",
     ),
     Patch(

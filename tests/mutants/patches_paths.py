@@ -366,7 +366,7 @@ if self.noise == 'gamma_norm':
         "moved", "private_selection",
     ),
     Patch(
-        "every run has the numbers of the first", "gate.Gate.open_run",
+        "every run has the numbers of the first", "gate.Gate._make_run",
         "np.random.SeedSequence(entropy, spawn_key=(run,))",
         "np.random.SeedSequence(entropy, spawn_key=(0,))", "private_selection",
     ),

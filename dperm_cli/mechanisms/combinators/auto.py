@@ -32,6 +32,10 @@ def build_candidates(key: str, value: Any) -> tuple[Mechanism, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
         raise InputError(key, value, "must be a list of mechanisms, as in [noisy_gd,frank_wolfe]")
     found = tuple(inner_mechanism.build_mechanism(one, key) for one in value)
+    names = [inner_mechanism.name_of(one) for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:  # plans and predictions are told apart by names
+        raise InputError(key, twice, "is there twice: compare the two in a sweep of mechanism=")
     for one in found:
         if one.predict_risk is None:
             name = inner_mechanism.name_of(one)
@@ -95,6 +99,11 @@ class Auto(Mechanism):
         """The mechanisms of ``among``."""
         return cast(tuple[Mechanism, ...], self.among)
 
+    @property
+    def inside(self) -> tuple[Mechanism, ...]:
+        """Any of them may be chosen."""
+        return self.candidates
+
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Only tight calibrations are compared."""
         if self.calibration == "paper":
@@ -140,7 +149,8 @@ class Auto(Mechanism):
     def release(self, view: Any, plan: Plan, gate: Gate) -> Release:
         """The chosen mechanism's release."""
         chosen = self._find(plan.settings)
-        return chosen.release(view, inner_mechanism.inner_plan(plan, plan.events), gate)
+        found = inner_mechanism.inner_plan(plan, plan.events)
+        return inner_mechanism.release_inside(chosen, view, found, gate)
 
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""

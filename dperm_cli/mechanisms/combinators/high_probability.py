@@ -92,7 +92,9 @@ class HighProbability(Combinator):
         choice = cast(Exponential, last)
         size = len(runs) // plan.settings["runs"]
         points = [
-            self.inner.release(view, inner_mechanism.inner_plan(plan, part), gate).theta
+            inner_mechanism.release_inside(
+                self.inner, view, inner_mechanism.inner_plan(plan, part), gate
+            ).theta
             for part in (runs[at : at + size] for at in range(0, len(runs), size))
         ]
         # from the problem's own facts, which the gate compares with the plan's

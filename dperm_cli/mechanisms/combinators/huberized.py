@@ -66,7 +66,8 @@ class Huberized(ChangedProblem):
         width = plan.settings["width"]
         loss = None if width is None else replace(self, width=width).round_loss(view.spec)
         seen = view if loss is None else view.replace_set(loss=loss)
-        return self.inner.release(seen, inner_mechanism.inner_plan(plan, plan.events), gate)
+        found = inner_mechanism.inner_plan(plan, plan.events)
+        return inner_mechanism.release_inside(self.inner, seen, found, gate)
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """The inner mechanism's on the rounded loss, and about what rounding adds."""

@@ -94,12 +94,14 @@ class Localization(Combinator):
         if self.inner.by_rows:
             at_all: Any = Localised(body, centres, reach)
             near = view.replace_set(constraint=at_all)
-            return Release(self.inner.release(near, second, gate).theta, by_public)
+            found = inner_mechanism.release_inside(self.inner, near, second, gate)
+            return Release(found.theta, by_public)
         theta = np.empty_like(centres)
         for trial, (centre, one) in enumerate(zip(centres, gate.each(second.events), strict=True)):
             here: Any = Localised(body, centre, reach)
             near = view.replace_set(constraint=here)
-            theta[trial] = self.inner.release(near, second, one).theta[0]
+            found = inner_mechanism.release_inside(self.inner, near, second, one)
+            theta[trial] = found.theta[0]
         return Release(theta, by_public)
 
     def adversary(self, budget: Budget) -> Adversary:

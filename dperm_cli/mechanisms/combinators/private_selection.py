@@ -225,7 +225,8 @@ class PrivateSelection(Combinator):
                 *events, last = event.candidates[candidate]
                 inner = replace(plan.inner[candidate], events=tuple(events))
                 near = views[candidate]
-                points = near.spec.constraint.project(self.inner.release(near, inner, own).theta)
+                found = inner_mechanism.release_inside(self.inner, near, inner, own)
+                points = near.spec.constraint.project(found.theta)
                 values = view.clipped_losses(points, bound)[:, None]
                 scores = own.stream(last, 1).add(values, 0)[:, 0] + penalty.value(points)
                 better = scores < least[trials]

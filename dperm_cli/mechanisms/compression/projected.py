@@ -52,7 +52,8 @@ class Projected(ProjectedMechanism):
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
         made = plan.space
         part = inner_mechanism.inner_plan(plan, plan.events)
-        v = self.inner.release(projected_problem.project_view(view, made), part, gate).theta
+        seen = projected_problem.project_view(view, made)
+        v = inner_mechanism.release_inside(self.inner, seen, part, gate).theta
         found = projected_problem.lift_points(view.spec, made, np.asarray(v))
         return Release(found.theta, projected_problem.describe_lift(found))
 

@@ -60,12 +60,14 @@ class StandardProjection(ProjectedMechanism):
         spec, held = view.spec, plan.space
         part = inner_mechanism.inner_plan(plan, plan.events)
         if held.phi.m == spec.p:
-            v = self.inner.release(projected_problem.project_view(view, held), part, gate).theta
+            seen = projected_problem.project_view(view, held)
+            v = inner_mechanism.release_inside(self.inner, seen, part, gate).theta
             return Release(np.asarray(v), {"residual": 0.0})
         theta, residual = np.empty((gate.trials, spec.p)), 0.0
         for trial, one in enumerate(gate.each(part.events)):
             made = self._of_trial(spec, held, trial)
-            v = self.inner.release(projected_problem.project_view(view, made), part, one).theta
+            seen = projected_problem.project_view(view, made)
+            v = inner_mechanism.release_inside(self.inner, seen, part, one).theta
             found = projected_problem.lift_points(spec, made, np.asarray(v))
             theta[trial], residual = found.theta[0], max(residual, float(found.residual[0]))
         return Release(theta, {"residual": residual})

@@ -46,4 +46,5 @@ class RandomFeatures(ChangedProblem):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release: the rows of the view are mapped already."""
-        return self.inner.release(view, inner_mechanism.inner_plan(plan, plan.events), gate)
+        found = inner_mechanism.inner_plan(plan, plan.events)
+        return inner_mechanism.release_inside(self.inner, view, found, gate)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import registry
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError, PrivacyError, UnknownKey
 from dperm_cli.core.fields import Check, Help, configure
+from dperm_cli.core.plugin_classes import is_shipped
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import Design, Mechanism, Plan
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 _KEY = "mechanism.inner"
@@ -130,6 +132,27 @@ def describe_inner(inner: Any, plan: Plan) -> dict[str, Any]:
 def name_of(mechanism: Any) -> str:
     """A mechanism's name on the command line."""
     return registry.find_name(type(mechanism))
+
+
+def list_mechanisms(mechanism: Mechanism) -> Iterator[Mechanism]:
+    """A mechanism and all that it may run, at any depth."""
+    yield mechanism
+    for one in mechanism.inside:
+        yield from list_mechanisms(one)
+
+
+def release_inside(mechanism: Mechanism, view: Any, plan: Plan, gate: Gate) -> Release:
+    """The release of a mechanism inside another one, which may draw noise of its own.
+
+    Raises:
+        PrivacyError: The mechanism is from outside, and asked for no event of its plan.
+    """
+    before = gate.events_to_come
+    found = mechanism.release(view, plan, gate)
+    if not is_shipped(type(mechanism)) and 0 < before == gate.events_to_come:
+        allowed = "released without asking the gate for any event of its plan: no noise was drawn"
+        raise PrivacyError(f"{type(mechanism).__name__} {allowed}")
+    return found
 
 
 def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:

@@ -87,7 +87,7 @@ class NegativeBinomial:
         """At least 1."""
         chance = (1.0 - self.gamma) * self.gamma**self.eta / self._total
         passed, number = chance, 1
-        while passed <= uniform and chance > _LEAST_CHANCE:
+        while passed <= uniform and (chance > _LEAST_CHANCE or number < self.expected_runs):
             chance *= (1.0 - self.gamma) * (number + self.eta) / (number + 1.0)
             passed, number = passed + chance, number + 1
         return number
@@ -111,11 +111,12 @@ class Poisson:
 
     def find_number(self, uniform: float) -> int:
         """0 or more."""
-        chance = math.exp(-self.mean)
-        passed, number = chance, 0
+        log_chance, number = -self.mean, 0  # of a large mean the first chances are no doubles
+        passed = chance = math.exp(log_chance)
         while passed <= uniform and (chance > _LEAST_CHANCE or number < self.mean):
             number += 1
-            chance *= self.mean / number
+            log_chance += math.log(self.mean / number)
+            chance = math.exp(log_chance)
             passed += chance
         return number
 

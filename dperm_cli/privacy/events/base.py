@@ -74,6 +74,7 @@ class Event(CheckedFields, ABC):
     discrete : whether what is released is discrete as it is, so that it needs no grid.
     stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
     alternatives : of a selection, the events of one run for each candidate.
+    by_record_names : whether records are divided by the names that they got when they were read.
     sizes : the fields that the sensitivity follows from; a plan may have other values of them.
     phrase : what it does, in words, with {names} of fields and of ``word_facts`` in braces.
 
@@ -93,6 +94,7 @@ class Event(CheckedFields, ABC):
     samples_records = False
     discrete = False
     alternatives: Any = ()
+    by_record_names: Any = False
 
     @abstractmethod
     def kind(self) -> str:

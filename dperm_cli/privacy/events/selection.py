@@ -63,6 +63,10 @@ class PrivateSelection(Event):
         return weakest_kind(event.kind() for events in self.candidates for event in events)
 
     @property
+    def by_record_names(self) -> bool:
+        return any(event.by_record_names for events in self.candidates for event in events)
+
+    @property
     def expected_runs(self) -> float:
         """E K."""
         return self.runs.expected_runs

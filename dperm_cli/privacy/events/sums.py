@@ -268,6 +268,10 @@ class DisjointBatches(NoiseEvent):
         return self.batches * self.count
 
     @property
+    def by_record_names(self) -> bool:
+        return self.partition == "content"
+
+    @property
     def noise_law(self) -> str:
         return self.noise
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.plugin_classes import is_shipped
 from dperm_cli.mechanisms.base import Mechanism, Release
+from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.sets.base import ConvexSet
@@ -88,9 +89,7 @@ def check_drawn(mechanism: Mechanism, gate: Gate) -> None:
 
 
 def _find_outside(mechanism: Mechanism) -> Mechanism | None:
-    """The mechanism from outside, or that inside a shipped combinator; None where all are shipped:
+    """The mechanism from outside, or one that a shipped one may run; None where all are shipped:
     what a combinator releases is what the one inside of it has made."""
-    found: Any = mechanism
-    while found is not None and is_shipped(type(found)):
-        found = found.inner
-    return found
+    every = inner_mechanism.list_mechanisms(mechanism)
+    return next((one for one in every if not is_shipped(type(one))), None)

@@ -340,6 +340,8 @@ def open_release(
     if cell.noise == "secure":
         return view, copy_plan(plan), Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
+    if any(event.by_record_names for event in plan.events) and not _uses_record_names(cell):
+        name = hash_facts([name, prepared.data.identity])  # what auto chose divides records so
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
     return view, drop_reserve(copy_plan(plan)), Gate(seeds, plan=allowed)
 

@@ -158,12 +158,16 @@ def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer)
     values = list(setting.values)
     if setting.sweep or not isinstance(values[0], list):
         return values
-    group, _, key = setting.key.partition(".")
+    whole, _, key = setting.key.rpartition(".")
+    group = whole.partition(".")[0]
     if key and group in GROUPS:
-        first: Any = settings[group].values[0] if group in settings else None
+        first: Any = settings[whole].values[0] if whole in settings else None
         first = first[0] if isinstance(first, list) and first else first
-        chosen = {} if first is None else {group: str(first)}
-        if cell_schema.list_valued(group, composer.compose(chosen)[group], key):
+        first = first.get("name") if isinstance(first, dict) else first
+        config: Any = {"name": str(first)}
+        if whole == group:
+            config = composer.compose({} if first is None else {group: str(first)})[group]
+        if cell_schema.list_valued(group, config, key):
             return values
     if not values[0]:
         raise InputError(setting.key, "[]", "needs at least one value")
