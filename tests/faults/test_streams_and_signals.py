@@ -244,6 +244,19 @@ def test_a_lookup_in_a_study_that_cannot_be_written(read_only_study, tmp_path):
     assert ended.code in (0, 3)
 
 
+@pytest.mark.slow
+def test_a_new_study_in_a_folder_that_cannot_be_written(read_only_study, tmp_path):
+    """One line that names the place and the reason, before anything is computed."""
+    before = sorted(read_only_study.iterdir())
+    ended = run_dperm([*RUN, "out=study/inside"], tmp_path)
+    assert ended.code == 3, ended.err
+    assert ended.out == ""
+    (line,) = [each for each in ended.err.splitlines() if each.startswith("dperm:")]
+    assert "study/inside" in line
+    assert re.search("read-only file system|permission denied", line)
+    assert sorted(read_only_study.iterdir()) == before
+
+
 # How much is taken depends on the number of cores and on the versions of the libraries.
 
 
