@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+import dperm_cli
 from dperm_cli.privacy.accounting.attack_risk import find_attack_risk
 from dperm_cli.privacy.accounting.calibrate import mu
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Gaussian, Laplace
+from dperm_cli.runner.forecasts.forecast import make_forecast
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves
 from dperm_cli.runner.verbs.plan_request import parse_request
 
@@ -49,3 +51,42 @@ def test_risk_of_the_simulation_rises_with_the_noise(radius):
     assert np.all(np.diff(curves.risks, axis=1) >= 0.0)
     assert np.all(curves.risks[:, 0] < curves.floors)
     assert len(np.unique(curves.problems)) == 9
+
+
+def ask(*words: str):
+    return make_forecast(parse_request([*words]).question, attacks=False).rows
+
+
+def test_runs_on_public_records_say_what_a_run_measures(tmp_path):
+    """A table of one's own that is like the public one has the risk that is foreseen."""
+    keys = ("dataset=diabetes", "mechanism=sufficient_statistics", "epsilon=1", "trials=40")
+    study = dperm_cli.run(*keys, f"out={tmp_path}/study", progress=False)
+    (measured,) = study.frame()["excess_risk_per_record_median"]
+    first, *others = ask("like=diabetes", "epsilon=1")
+    assert first["mechanism"] == "sufficient_statistics"
+    assert first["source"] == "run on like"
+    assert first["q05"] < first["excess_risk_per_record"] < first["q95"]
+    assert 1 / 1.4 < first["excess_risk_per_record"] / measured < 1.4
+    assert {row["source"] for row in others} == {"run on like", "simulated"}
+
+
+@pytest.mark.slow
+def test_other_numbers_of_records_run_on_parts_and_on_copies():
+    rows = {n: ask("like=diabetes", "epsilon=1", f"n={n}")[0] for n in (100, 354, 1000)}
+    risks = [row["excess_risk_per_record"] for row in rows.values()]
+    assert {row["source"] for row in rows.values()} == {"run on like"}
+    assert risks == sorted(risks, reverse=True)
+    assert risks[0] > 1.5 * risks[2]
+
+
+@pytest.mark.slow
+def test_a_target_is_found_on_runs():
+    (first, *_) = ask("like=diabetes", "target=0.01")
+    assert first["source"] == "run on like"
+    assert 1 / 1.4 < first["excess_risk_per_record"] / 0.01 < 1.4
+
+
+def test_what_is_too_large_to_run_is_simulated():
+    assert {row["source"] for row in ask("like=diabetes", "epsilon=1", "n=3000000")} == {
+        "simulated"
+    }

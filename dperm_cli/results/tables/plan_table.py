@@ -54,6 +54,7 @@ def _fields() -> list[Field]:
         make_field("median_high", "", "to", 3),
         make_field("q05", "releases", "5 %", 3),
         make_field("q95", "", "95 %", 3),
+        make_field("source", "found", "by", left=True),
         make_field("seconds", "seconds", digits=2),
         Field("memory", "MB", lambda row: format_value(row["memory"] / 1e6, 3)),
         make_field("tpr_at_fpr_0.001", "attack", ".001", 3),

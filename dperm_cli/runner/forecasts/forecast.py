@@ -22,6 +22,7 @@ from dperm_cli.problem.data import Data, PublicFacts
 from dperm_cli.problem.problem import ProblemSpec, spec_of
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.cells.cell_budget import delta_of, plan_with_reserve
+from dperm_cli.runner.forecasts.rehearsal import Rehearsal
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves, simulate_public, simulate_synthetic
 from dperm_cli.runner.sweep.preflight import guess_release
 
@@ -32,6 +33,10 @@ COUNTS = np.logspace(1.0, 9.0, 9)  # numbers of records among which a target is 
 EPSILONS = np.logspace(-3.0, 3.0, 9)
 FIGURE_POINTS = 9
 TARGET = "target"
+# Of the mechanisms that look best on curves, those that also run on the public records.
+MOST_REHEARSED, REHEARSED_WITHIN = 4, 4.0
+ROUNDS = 3  # of a search for n or epsilon that is corrected by a run
+SIMULATED, RUN = "simulated", "run on like"
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class PlanQuestion:
         mechanisms: among which to look, with what the run demands of them.
         like: public records like those to come, or None.
         curves: risk by noise, of ``simulate``.
+        rehearsal: runs on the public records, of ``simulate``; None without such records.
     """
 
     facts: PublicFacts
@@ -80,6 +86,7 @@ class PlanQuestion:
     target: float | None = None
     like: Data | None = None
     curves: RiskCurves | None = None
+    rehearsal: Rehearsal | None = None
 
     def spec(self, n: int, epsilon: float) -> ProblemSpec:
         """The public facts of the problem at a number of records."""
@@ -100,7 +107,8 @@ class PlanQuestion:
         spec = self.spec(self.n or 1000, self.epsilon or 1.0)
         if self.like is None:
             return replace(self, curves=simulate_synthetic(spec))
-        return replace(self, curves=simulate_public(spec, self.like))
+        curves = simulate_public(spec, self.like)
+        return replace(self, curves=curves, rehearsal=Rehearsal(self.like))
 
 
 @dataclass(frozen=True)
@@ -122,18 +130,93 @@ def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
     The best has the least risk, or reaches the target with the least n or epsilon. The risk of
     attacks takes the accountant's time, and can be left out.
     """
-    rows, refusals = [], dict[str, str]()
+    answers, refusals = [], dict[str, str]()
     question = question.simulate()
     for mechanism in question.mechanisms.candidates:
-        name = name_of(mechanism)
         try:
-            n, epsilon = _find_third(question, mechanism)
-            rows.append(_make_row(question, mechanism, n, epsilon, attacks))
+            answers.append(_answer(question, mechanism, *_find_third(question, mechanism)))
         except Unsupported as reason:
-            refusals[name] = str(reason)
-    sought = next((key for key in ("n", "epsilon") if getattr(question, key) is None), None)
-    order = sought or "excess_risk_per_record"
-    return Forecast(sorted(rows, key=lambda row: (row[order], row["mechanism"])), refusals)
+            refusals[name_of(mechanism)] = str(reason)
+    answers.sort(key=lambda one: _order(question, one))
+    if question.rehearsal is not None:
+        answers = _rehearse_best(question, answers)
+    rows = [_make_row(question, one, attacks) for one in answers]
+    return Forecast(rows, refusals)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is foreseen of one mechanism.
+
+    Attributes:
+        mechanism: which.
+        found: its plan, and the risk that was predicted from public facts.
+        n: number of records, given or found.
+        epsilon: given or found.
+        risks: excess risks per record that its noise makes, [curves], or those of runs, [trials].
+        source: ``SIMULATED`` or ``RUN``.
+    """
+
+    mechanism: Mechanism
+    found: Prediction
+    n: int
+    epsilon: float
+    risks: np.ndarray
+    source: str = SIMULATED
+
+    @property
+    def median(self) -> float:
+        """The median of the risks."""
+        return float(np.median(self.risks))
+
+
+def _answer(question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float) -> Answer:
+    found, risks = _predict(question, mechanism, n, epsilon)
+    return Answer(mechanism, found, n, epsilon, risks)
+
+
+def _order(question: PlanQuestion, answer: Answer) -> tuple[float, str]:
+    """What the best answer has least of: the n or epsilon that is sought, else risk."""
+    if question.n is None:
+        return answer.n, answer.found.name
+    return (answer.median if question.epsilon is not None else answer.epsilon), answer.found.name
+
+
+def _rehearse_best(question: PlanQuestion, answers: list[Answer]) -> list[Answer]:
+    """The answers, of which the first few come from runs on the public records: those first."""
+    if not answers:
+        return []
+    most = REHEARSED_WITHIN * _order(question, answers[0])[0]
+    chosen = [one for one in answers[:MOST_REHEARSED] if _order(question, one)[0] <= most]
+    run = [_rehearse(question, one) for one in chosen]
+    others = answers[len(chosen) :]
+    return sorted(run, key=lambda one: _order(question, one)) + others
+
+
+def _rehearse(question: PlanQuestion, answer: Answer) -> Answer:
+    """The answer by runs on the public records; by curves where those would be too large.
+
+    What is sought is found on the curves, for a target that is corrected by what a run at the
+    place found last has shown.
+    """
+    assert question.rehearsal is not None
+    for _ in range(1 if question.target is None else ROUNDS):
+        spec = question.spec(answer.n, answer.epsilon)
+        seconds, _memory = _guess(question, answer)
+        if not question.rehearsal.can_run(spec, seconds):
+            return answer
+        plan, relation = answer.found.plan, answer.found.plan.guarantee.relation
+        risks = question.rehearsal.measure(answer.mechanism, plan, relation, spec)
+        run = replace(answer, risks=risks, source=RUN)
+        if question.target is None or run.median <= 0.0:
+            return run
+        target = question.target * answer.median / run.median
+        try:
+            place = _find_third(replace(question, target=target), answer.mechanism)
+            answer = _answer(question, answer.mechanism, *place)
+        except Unsupported:
+            return run
+    return run
 
 
 def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -147,15 +230,19 @@ def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> li
     middle = float(rows[0][axis])
     found = []
     for row in rows:
+        here = _answer(question, by_name[row["mechanism"]], row["n"], row["epsilon"])
+        # as far as a run was off its curve there, it is taken to be everywhere
+        raised = row["excess_risk_per_record"] / here.median if row["source"] == RUN else 1.0
         for value in np.geomspace(max(middle / 100.0, 2.0 if axis == "n" else 1e-6),
                                   middle * 100.0, FIGURE_POINTS):  # fmt: skip
             n, epsilon = (round(value), row["epsilon"]) if axis == "n" else (row["n"], value)
             try:
-                _, risks = _predict(question, by_name[row["mechanism"]], n, epsilon)
+                answer = _answer(question, by_name[row["mechanism"]], n, epsilon)
             except Unsupported:
                 continue
             place = {"mechanism": row["mechanism"], "axis": axis, "value": float(value)}
-            found.append(place | _summarise(question, risks))
+            answer = replace(answer, risks=raised * answer.risks)
+            found.append(place | _summarise(question, answer))
     return found
 
 
@@ -201,13 +288,15 @@ def find_noise(spec: ProblemSpec, risk: float) -> float:
     return unit * math.exp(root)
 
 
-def _summarise(question: PlanQuestion, risks: np.ndarray) -> dict[str, float]:
+def _summarise(question: PlanQuestion, answer: Answer) -> dict[str, float]:
     """The median, where it may lie, and 5 and 95 % of single releases."""
     assert question.curves is not None
     spread = SYNTHETIC_SPREAD if question.like is None else PUBLIC_SPREAD
+    risks, problems = answer.risks, question.curves.problems
     low, middle, high = np.quantile(risks, (BAND[0], 0.5, BAND[1]))
-    problems = question.curves.problems
-    medians = [float(np.median(risks[problems == one])) for one in np.unique(problems)]
+    medians = [middle]  # runs are of one problem
+    if answer.source == SIMULATED:
+        medians = [float(np.median(risks[problems == one])) for one in np.unique(problems)]
     found = {
         "excess_risk_per_record": middle, "median_low": min(medians) / spread,
         "median_high": max(medians) * spread, "q05": low / spread, "q95": high * spread,
@@ -259,28 +348,32 @@ def _bracket(
     raise Unsupported(f"target={target:g} is out of reach with {name} up to {grid[-1]:g}")
 
 
-def _make_row(
-    question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float, attacks: bool
-) -> dict[str, Any]:
-    found, risks = _predict(question, mechanism, n, epsilon)
+def _guess(question: PlanQuestion, answer: Answer) -> tuple[float, int]:
+    """Seconds and bytes of one release, roughly."""
+    facts = replace(question.facts, n=answer.n)
+    return guess_release(answer.found.plan, facts, int(question.loss.dimension(facts)))
+
+
+def _make_row(question: PlanQuestion, answer: Answer, attacks: bool) -> dict[str, Any]:
+    found = answer.found
     guarantee = found.plan.guarantee
-    facts = replace(question.facts, n=n)
-    seconds, memory = guess_release(found.plan, facts, int(question.loss.dimension(facts)))
+    seconds, memory = _guess(question, answer)
     return {
         "mechanism": found.name,
         "noise_law": found.plan.settings.get("noise"),
-        "n": n,
-        "p": question.spec(n, epsilon).p,
-        "epsilon": epsilon,
+        "n": answer.n,
+        "p": question.spec(answer.n, answer.epsilon).p,
+        "epsilon": answer.epsilon,
         "delta": guarantee.delta,
         "guarantee": guarantee.kind,
         "relation": guarantee.relation,
-        **_summarise(question, risks),
+        **_summarise(question, answer),
         "seconds": seconds,
         "memory": memory,
         **(_name_risks(find_attack_risk(found.plan.events, guarantee)) if attacks else {}),
         "reads_data": False,
         "like": None if question.like is None else question.like.name,
+        "source": answer.source,
     }
 
 
