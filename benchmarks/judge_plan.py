@@ -3,6 +3,8 @@
     python benchmarks/judge_plan.py predict   # writes benchmarks/plan_predictions/predictions.csv
     python benchmarks/judge_plan.py judge     # runs the cells, writes judgement.csv beside it
 
+With names of problems behind it, each verb does so for these alone and keeps the other rows.
+
 Every problem is cut in two halves at random. One is public: `like=` simulates on it. The other is
 what `dperm run` sees. Forecasts without `like=` know its n and p alone. None of the problems was
 used to fit the constants of dperm_cli/runner/forecasts; those were fitted on breast_cancer,
@@ -47,24 +49,30 @@ NUMBERS = tuple(f"{way}_{name}" for way in WAYS for name in ("median", "low", "h
 
 def main() -> None:
     """Predict, or judge what was predicted."""
-    {"predict": predict, "judge": judge}[sys.argv[1]]()
+    {"predict": predict, "judge": judge}[sys.argv[1]](sys.argv[2:] or list_problems())
 
 
-def predict() -> None:
+def predict(names: list[str]) -> None:
     """File a forecast of the mechanism that would be chosen, for every cell."""
-    found = []
+    found = [row for row in _read("predictions.csv") if row["problem"] not in names]
     with tempfile.TemporaryDirectory() as folder:
-        for name in list_problems():
+        for name in names:
             found += _predict_problem(Path(folder), name)
             _write("predictions.csv", KEYS + NUMBERS, found)
     print(f"{len(found)} cells, sha256 {_hash_predictions()}")
 
 
-def judge() -> None:
+def judge(names: list[str]) -> None:
     """Run the cells of the filed predictions, and tell how far off these are."""
-    rows = list(csv.DictReader(io.StringIO((FOLDER / "predictions.csv").read_text())))
+    rows = _read("predictions.csv")
+    kept = {tuple(row[key] for key in KEYS + NUMBERS): row for row in _read("judgement.csv")}
+    for row in rows:
+        if row["problem"] not in names:  # judged before, of this very prediction
+            row |= kept.get(tuple(row[key] for key in KEYS + NUMBERS), {})
     with tempfile.TemporaryDirectory() as folder:
         for name in dict.fromkeys(row["problem"] for row in rows):
+            if name not in names:
+                continue
             task, _, private = make_halves(Path(folder), name)
             for row in rows:
                 if row["problem"] == name:
@@ -73,7 +81,7 @@ def judge() -> None:
             _write("judgement.csv", (*KEYS, *NUMBERS, "measured"), rows_done)
     print(f"predictions: sha256 {_hash_predictions()}")
     for way in WAYS:
-        print(tell(rows, way))
+        print(tell([row for row in rows if "measured" in row], way))
 
 
 def tell(rows: list[dict[str, Any]], way: str) -> str:
@@ -170,6 +178,12 @@ def _measure(row: dict[str, Any], task: str, private: Path, folder: str) -> floa
     (this,) = found[found["mechanism"] == row["mechanism"]].to_dict("records")
     print(row["problem"], row["mechanism"], row["epsilon"], file=sys.stderr)
     return float(this["excess_risk_per_record_median"])
+
+
+def _read(name: str) -> list[dict[str, Any]]:
+    """The rows of a file in the folder, none where there is no such file."""
+    path = FOLDER / name
+    return list(csv.DictReader(io.StringIO(path.read_text()))) if path.exists() else []
 
 
 def _write(name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
