@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
+from dperm_cli.core.symmetric import pack_symmetric
 from dperm_cli.datasets.shared.row_rules import bound_rows
-from dperm_cli.loops import box_muller, exact_noise, sgd
-from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.loops import box_muller
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
@@ -105,6 +104,21 @@ class CentralView:
         Every record adds a positive semidefinite matrix of norm at most ``spec.smoothness``.
         """
         return self.loss.majorant(theta, self._problem.data)
+
+    def packed_moments(self, target: float) -> np.ndarray:
+        """The sums over records of x x^T and of t x, t = -l'(0; y), in one vector.
+
+        Args:
+            target: the bound on |t|; 0 leaves t out.
+
+        Returns:
+            The upper triangle of the first over the square of the row bound, off-diagonal entries
+            times sqrt(2); then the second over both bounds: [p (p + 1) / 2 + p].
+        """
+        unit = np.full(self.spec.p + 1, 1.0 / self.spec.row_bound)
+        unit[-1] = 1.0 / target if target > 0.0 else 0.0
+        whole = self.moment_sum() * unit * unit[:, None]
+        return np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
 
     def moment_sum(self) -> np.ndarray:
         """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
@@ -279,48 +293,3 @@ class TrialNumbers:
         taken = self._block[self._used : end]
         self._used = end
         return taken
-
-
-def _refuse(*_: Any, **__: Any) -> Any:
-    raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-
-class GridView(CentralView):
-    """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
-
-    Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid. The
-    rounded gradients are added as integers. So the sums of neighbouring data sets differ by exactly
-    one record's rounded gradient (or two, if one is replaced). The loss needs a compiled slope.
-
-    >>> from dperm_cli.mechanisms.adversary import linear_pair
-    >>> GridView(linear_pair("replace_one")[0], Grid(-10)).x
-    Traceback (most recent call last):
-    dperm_cli.core.errors.PrivacyError: on a grid, records are seen through gradient_sum alone
-    """
-
-    def __init__(self, problem: Problem, grid: Grid) -> None:
-        super().__init__(problem)
-        self._grid, self._bound = grid, problem.spec().lipschitz
-        x = problem.data.x
-        if sparse.issparse(x) and not x.has_canonical_format:
-            x = x.copy()
-            x.sum_duplicates()
-        self._rows = sgd.rows(x, problem.data.y)
-
-    def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over records of the rounded subgradients at each row of [..., p], without the ridge.
-
-        The results are exact multiples of the grid's step, at most 2^50 of them.
-        """
-        flat = np.ascontiguousarray(theta, dtype=float).reshape(-1, theta.shape[-1])
-        out = np.empty(flat.shape, np.int64)
-        per_unit = 1.0 / self._grid.step
-        exact_noise.gradient_sum(
-            self._rows, flat, self.loss.code, self.loss.width, self._bound, per_unit, out
-        )
-        return (out.astype(float) * self._grid.step).reshape(theta.shape)
-
-    x = y = property(_refuse)
-    batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = clipped_losses = _refuse
-    find_perturbed_minimisers = replace_set = map_rows = _refuse

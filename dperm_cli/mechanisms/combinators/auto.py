@@ -121,7 +121,10 @@ class Auto(Mechanism):
             elif self.on_grid and not one.secure:
                 refused[name] = "has no secure form"
             else:
-                asked.append(one)
+                try:
+                    asked.append(one.choose_secure_form(budget) if self.on_grid else one)
+                except Unsupported as reason:
+                    refused[name] = str(reason)
         found = predicted_risk.rank(asked, spec, budget)
         return Ranking(found.fits, refused | found.refusals)
 

@@ -46,6 +46,15 @@ class Huberized(ChangedProblem):
         Positive | Auto, Help("half-width h of the rounding of a kink; auto = least predicted risk")
     ] = 0.1
 
+    def __post_init__(self) -> None:
+        """It has a secure form where the inner mechanism has one."""
+        super().__post_init__()
+        self._keep("secure", self.inner.secure)
+
+    def choose_secure_form(self, budget: Budget) -> Huberized:
+        """Itself with the inner mechanism's."""
+        return replace(self, inner=self.inner.choose_secure_form(budget))
+
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""
         if self.width == "auto":
