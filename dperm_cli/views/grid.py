@@ -43,9 +43,6 @@ class GridView(CentralView):
     >>> view = GridView(linear_pair("replace_one", n=4, radius=1.0)[0], Grid(-10))
     >>> view.gradient_sum(np.zeros((2, 1))).tolist()
     [[-4.0], [-4.0]]
-    >>> view.x
-    Traceback (most recent call last):
-    dperm_cli.core.errors.PrivacyError: on a grid, records are seen through exact sums alone
     """
 
     def __init__(self, problem: Problem, grid: Grid) -> None:
