@@ -241,6 +241,10 @@ class Mechanism(CheckedFields, ABC):
         """
         return self
 
+    def find_chosen(self, plan: Plan) -> Mechanism:
+        """The mechanism that releases by the plan: itself, or one that it chose."""
+        return self
+
     def share_statistics(self, budget: Budget) -> Any:
         """The mechanism by whose one release candidates can be compared at no cost, if any.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from dperm_cli.core.symmetric import triangle_size
 from dperm_cli.loops import exact_noise, exact_sums, sgd
 from dperm_cli.losses.base import to_dense
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.data import Data
-from dperm_cli.problem.problem import Loss, Problem
-from dperm_cli.views.central import CentralView
+from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.problem import Constraint, Loss, Problem
+from dperm_cli.views.central import CentralView, clip_rows
 
 
 def has_exact_sums(loss: Loss) -> bool:
@@ -72,6 +73,18 @@ class GridView(CentralView):
         )
         return out.astype(float) * self._grid.step
 
+    def map_rows(
+        self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
+    ) -> CentralView:
+        """As for ``CentralView``; each row is mapped and shortened on its own."""
+
+        def map_one_by_one(x: Matrix) -> np.ndarray:
+            # a product over all rows may add up in an order that follows from the others
+            one_by_one = (x[i : i + 1] for i in range(x.shape[0]))
+            return np.concatenate([clip_rows(to_dense(rows(row)), row_bound) for row in one_by_one])
+
+        return super().map_rows(map_one_by_one, row_bound, constraint)
+
     def replace_set(self, **changes: Any) -> GridView:
         """A view of the same records with another (public) set, another loss or another ridge."""
         found = super().replace_set(**changes)
@@ -105,4 +118,4 @@ class GridView(CentralView):
 
     x = y = property(_refuse)
     curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = clipped_losses = find_perturbed_minimisers = map_rows = _refuse
+    minimiser = clipped_losses = find_perturbed_minimisers = _refuse

@@ -155,6 +155,10 @@ class Auto(Mechanism):
         found = inner_mechanism.inner_plan(plan, plan.events)
         return inner_mechanism.release_inside(chosen, view, found, gate)
 
+    def find_chosen(self, plan: Plan) -> Mechanism:
+        """The candidate that the plan names."""
+        return self._find(plan.settings).find_chosen(plan)
+
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""
         kind = find_kind(budget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
@@ -46,14 +46,7 @@ class Huberized(ChangedProblem):
         Positive | Auto, Help("half-width h of the rounding of a kink; auto = least predicted risk")
     ] = 0.1
 
-    def __post_init__(self) -> None:
-        """It has a secure form where the inner mechanism has one."""
-        super().__post_init__()
-        self._keep("secure", self.inner.secure)
-
-    def choose_secure_form(self, budget: Budget) -> Huberized:
-        """Itself with the inner mechanism's."""
-        return replace(self, inner=self.inner.choose_secure_form(budget))
+    secure_as_inner: ClassVar[bool] = True
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""

@@ -54,7 +54,9 @@ def secure_plan(
     require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
     grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
-    error = bound_gradient_error(spec, loss)
+    # inside a combinator gradients are those of another problem
+    changed = mechanism.find_chosen(plan).inner is not None
+    error = None if changed else bound_gradient_error(spec, loss)
     events = tuple(put_on_grid(event, spec.p, grid, relation, error) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
