@@ -23,6 +23,7 @@ from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096  # how many random numbers are fetched at once
+_POINTS = 8  # at which a sum over records is made at once
 # the relative gap that is tried first for a minimiser, and the time limits of the attempts
 _FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)
 
@@ -66,7 +67,7 @@ class CentralView:
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """The sum over records of the loss's subgradient at each row of [..., p], without ridge."""
-        return self._problem.data_gradient(theta)
+        return map_points(self._problem.data_gradient, theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Sum over the records ``batch`` ([b]) of the subgradient at each row of [..., p]."""
@@ -145,8 +146,12 @@ class CentralView:
         """
         problem = self._problem
         at_centre = self.loss.values(problem.constraint.centre(), problem.data)
-        moved = self.loss.values(np.asarray(theta, dtype=float), problem.data) - at_centre
-        return np.sum(np.clip(moved, -bound, bound), axis=-1)
+
+        def add(points: np.ndarray) -> np.ndarray:
+            moved = self.loss.values(points, problem.data) - at_centre
+            return np.sum(np.clip(moved, -bound, bound), axis=-1)
+
+        return map_points(add, theta)
 
     def minimiser(self, gap: float) -> np.ndarray:
         """A point of the set, [p], close to the minimiser.
@@ -224,6 +229,23 @@ class CentralView:
     def potential(self, target: Target) -> Records:
         """f of the law exp(-f), for a sampler whose random numbers come from the gate."""
         return Records(self.loss, self._problem.data, target)
+
+
+def map_points(function: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.ndarray:
+    """The function's result at each row of ``theta`` [..., p], whatever other rows there are.
+
+    A product of matrices may round a column by how many others there are. So the function sees
+    the same number of rows each time, the last of them filled up with zeros.
+    """
+    theta = np.asarray(theta, dtype=float)
+    flat, found = theta.reshape(-1, theta.shape[-1]), []
+    for start in range(0, len(flat), _POINTS):
+        block = flat[start : start + _POINTS]
+        filled = np.zeros((_POINTS, flat.shape[1]))
+        filled[: len(block)] = block
+        found.append(function(filled)[: len(block)])
+    whole = np.concatenate(found)
+    return whole.reshape(*theta.shape[:-1], *whole.shape[1:])
 
 
 def clip_rows(rows: Matrix, bound: float) -> Matrix:

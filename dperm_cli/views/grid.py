@@ -97,7 +97,7 @@ class GridView(CentralView):
 
     def _read_rows(self, data: Data) -> sgd.Rows:
         """The records as compiled loops take them; an entry of a sparse row is there once."""
-        x = data.x if self.loss.location_code is None else to_dense(data.x)
+        x: Any = data.x if self.loss.location_code is None else to_dense(data.x)
         if sparse.issparse(x) and not x.has_canonical_format:
             x = x.copy()
             x.sum_duplicates()
