@@ -186,7 +186,7 @@ def fill(gaussian, words, mantissa, shift, out, done):
 
 
 @compile_inline
-def _clip_weight(weight, square, bound):
+def clip_weight(weight, square, bound):
     """``weight``, cut where |weight| sqrt(square) exceeds the bound; 0 where not finite."""
     length = abs(weight) * math.sqrt(square)
     if length <= bound:
@@ -195,7 +195,8 @@ def _clip_weight(weight, square, bound):
 
 
 @compile_inline
-def _nearest(value):
+def round_nearest(value):
+    """The nearest integer, where |value| < 2^50."""
     return np.int64((value + ROUNDER) - ROUNDER)
 
 
@@ -217,16 +218,16 @@ def gradient_sum(rows, theta, code, width, bound, per_unit, out):
                 for k in range(indptr[i], indptr[i + 1]):
                     z += values[k] * theta[m, columns[k]]
                     square += values[k] * values[k]
-                weight = per_unit * _clip_weight(slope(code, z, y[i], width), square, bound)
+                weight = per_unit * clip_weight(slope(code, z, y[i], width), square, bound)
                 if weight == 0.0:  # also for a record without a finite gradient
                     continue
                 for k in range(indptr[i], indptr[i + 1]):
-                    out[m, columns[k]] += _nearest(weight * values[k])
+                    out[m, columns[k]] += round_nearest(weight * values[k])
             else:
                 z = lanes.dot(x, i * p, theta, m * p, p)
                 square = lanes.dot(x, i * p, x, i * p, p)
-                weight = per_unit * _clip_weight(slope(code, z, y[i], width), square, bound)
+                weight = per_unit * clip_weight(slope(code, z, y[i], width), square, bound)
                 if weight == 0.0:
                     continue
                 for k in range(p):
-                    out[m, k] += _nearest(weight * x[i, k])
+                    out[m, k] += round_nearest(weight * x[i, k])

@@ -37,6 +37,8 @@ class PerRecord(Plugin, CheckedFields):
         code: the number of the compiled slope in ``loops.slopes``.
         location_code: the same for a loss of the distance to a record, in ``loops.local_learning``
             and ``loops.proximal_chain``.
+        softmax: whether the slopes in a record's margins are those of a softmax, which
+            ``loops.exact_sums`` computes.
         width: the one number that the compiled slope may need beside its code.
         transcendental: whether the compiled slope computes an exponential.
         smoothness: a bound on the second derivative in the record's margin, or margins.
@@ -82,6 +84,7 @@ class PerRecord(Plugin, CheckedFields):
     default_of: ClassVar[tuple[str, ...]] = ()
     code: ClassVar[int | None] = None
     location_code: ClassVar[int | None] = None
+    softmax: ClassVar[bool] = False
     width: float = 0.0
     transcendental: ClassVar[bool] = False
     smoothness: Any = None

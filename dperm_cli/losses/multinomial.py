@@ -35,6 +35,7 @@ class Multinomial(PerRecord):
     tasks: ClassVar[tuple[str, ...]] = ("multiclass",)
     default_of: ClassVar[tuple[str, ...]] = ("multiclass",)
     smoothness: ClassVar[float] = 0.5
+    softmax: ClassVar[bool] = True
 
     def dimension(self, facts: PublicFacts) -> int:
         """columns * classes."""

@@ -132,8 +132,8 @@ class Mechanism(CheckedFields, ABC):
         relations: the relations that it is proved for.
         requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
             that is ``quadratic``.
-        secure: whether it can run with noise on a grid. It then sees records only through
-            ``view.gradient_sum``.
+        secure: whether it can run with noise on a grid (``choose_secure_form``). It then sees
+            records only through exact sums (``views.grid.GridView``).
         trust: ``local`` where it gets a ``LocalView``.
         space: ``kernel`` where it works on a kernel's minimiser.
         features: the finite map of a kernel whose rows it sees.
@@ -230,6 +230,20 @@ class Mechanism(CheckedFields, ABC):
             _require_influence(spec)
         made = self.design(spec, budget)
         return Plan(**vars(made), guarantee=guarantee_of(made, budget))
+
+    def choose_secure_form(self, budget: Budget) -> Mechanism:
+        """Itself as it plans for noise on a grid, for one that is ``secure``.
+
+        Where it may choose among several kinds of noise, that is the kind that a grid can have.
+
+        Raises:
+            Unsupported: none of them suits the budget.
+        """
+        return self
+
+    def find_chosen(self, plan: Plan) -> Mechanism:
+        """The mechanism that releases by the plan: itself, or one that it chose."""
+        return self
 
     def share_statistics(self, budget: Budget) -> Any:
         """The mechanism by whose one release candidates can be compared at no cost, if any.

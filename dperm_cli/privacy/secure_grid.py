@@ -57,19 +57,39 @@ def grid_for(events: Sequence[NoiseEvent], reach: float) -> Grid:
     return Grid(min(max(fine, coarse, -1000), 900))
 
 
-def put_on_grid(event: NoiseEvent, dim: int, grid: Grid, relation: str) -> NoiseEvent:
+def put_on_grid(
+    event: NoiseEvent, dim: int, grid: Grid, relation: str, error: float | None = None
+) -> NoiseEvent:
     """The event of the same release on the grid: its own norm, and a scale that hides as much.
 
     A record's contribution of ``dim`` coordinates that was shortened to ``record_norm`` and rounded
     has a norm of at most record_norm (1 + (dim + 16) 2^-52) + half a cell's diagonal; where the
     released value is rounded instead, two values are moved apart by at most one diagonal. A whole
-    diagonal per record covers both. ``gap`` is given up: it need not survive rounding errors.
+    diagonal per record covers both. A ``gap`` is given up where it need not survive rounding.
+
+    Args:
+        event: Whose value and noise are to lie on the grid.
+        dim: The number of parameters.
+        grid: Of the values and the noise.
+        relation: The neighbouring relation.
+        error: Of a record's gradient as it is computed, at most, in the norm of the event; None
+            where no bound is known. With one, the gap of a sum of gradients grows by twice the
+            error and the diagonal.
+
+    Raises:
+        Unsupported: The grid is too coarse or too fine for the event's noise.
     """
     diagonal = event.grid_diagonal(dim) * grid.step
     slack = 1.0 + 2.0 * (dim + 16.0) * _UNIT
-    rounded = event.change_fields(record_norm=event.record_norm * slack + diagonal, gap=None)
+    gap = None
+    if event.gap is not None and event.gap_survives_rounding:
+        gap = event.gap * slack + diagonal
+    elif event.gap is not None and error is not None and event.gradients(1) is not None:
+        gap = event.gap + 2.0 * error + diagonal
+    bare = event if gap is not None else event.change_fields(gap=None)
+    rounded = event.change_fields(record_norm=event.record_norm * slack + diagonal, gap=gap)
     before, after = event.sensitivity(relation), rounded.sensitivity(relation)
-    whole = event.change_fields(gap=None).sensitivity(relation)
+    whole = bare.sensitivity(relation)
     if not after <= (1.0 + _MOST_EXTRA) * whole:
         raise Unsupported(
             f"{grid} is the finest on which sums this large are exact, and too coarse for noise "

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
+from dperm_cli.core.symmetric import pack_symmetric
 from dperm_cli.datasets.shared.row_rules import bound_rows
-from dperm_cli.loops import box_muller, exact_noise, sgd
-from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.loops import box_muller
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
@@ -24,6 +23,7 @@ from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096  # how many random numbers are fetched at once
+_POINTS = 8  # at which a sum over records is made at once
 # the relative gap that is tried first for a minimiser, and the time limits of the attempts
 _FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)
 
@@ -67,7 +67,7 @@ class CentralView:
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """The sum over records of the loss's subgradient at each row of [..., p], without ridge."""
-        return self._problem.data_gradient(theta)
+        return map_points(self._problem.data_gradient, theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Sum over the records ``batch`` ([b]) of the subgradient at each row of [..., p]."""
@@ -106,6 +106,21 @@ class CentralView:
         """
         return self.loss.majorant(theta, self._problem.data)
 
+    def packed_moments(self, target: float) -> np.ndarray:
+        """The sums over records of x x^T and of t x, t = -l'(0; y), in one vector.
+
+        Args:
+            target: the bound on |t|; 0 leaves t out.
+
+        Returns:
+            The upper triangle of the first over the square of the row bound, off-diagonal entries
+            times sqrt(2); then the second over both bounds: [p (p + 1) / 2 + p].
+        """
+        unit = np.full(self.spec.p + 1, 1.0 / self.spec.row_bound)
+        unit[-1] = 1.0 / target if target > 0.0 else 0.0
+        whole = self.moment_sum() * unit * unit[:, None]
+        return np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
+
     def moment_sum(self) -> np.ndarray:
         """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
 
@@ -131,8 +146,12 @@ class CentralView:
         """
         problem = self._problem
         at_centre = self.loss.values(problem.constraint.centre(), problem.data)
-        moved = self.loss.values(np.asarray(theta, dtype=float), problem.data) - at_centre
-        return np.sum(np.clip(moved, -bound, bound), axis=-1)
+
+        def add(points: np.ndarray) -> np.ndarray:
+            moved = self.loss.values(points, problem.data) - at_centre
+            return np.sum(np.clip(moved, -bound, bound), axis=-1)
+
+        return map_points(add, theta)
 
     def minimiser(self, gap: float) -> np.ndarray:
         """A point of the set, [p], close to the minimiser.
@@ -212,6 +231,23 @@ class CentralView:
         return Records(self.loss, self._problem.data, target)
 
 
+def map_points(function: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.ndarray:
+    """The function's result at each row of ``theta`` [..., p], whatever other rows there are.
+
+    A product of matrices may round a column by how many others there are. So the function sees
+    the same number of rows each time, the last of them filled up with zeros.
+    """
+    theta = np.asarray(theta, dtype=float)
+    flat, found = theta.reshape(-1, theta.shape[-1]), []
+    for start in range(0, len(flat), _POINTS):
+        block = flat[start : start + _POINTS]
+        filled = np.zeros((_POINTS, flat.shape[1]))
+        filled[: len(block)] = block
+        found.append(function(filled)[: len(block)])
+    whole = np.concatenate(found)
+    return whole.reshape(*theta.shape[:-1], *whole.shape[1:])
+
+
 def clip_rows(rows: Matrix, bound: float) -> Matrix:
     """Rows [n, m], with those longer than ``bound`` shortened to it."""
     return bound_rows(rows, "clip", bound)
@@ -279,48 +315,3 @@ class TrialNumbers:
         taken = self._block[self._used : end]
         self._used = end
         return taken
-
-
-def _refuse(*_: Any, **__: Any) -> Any:
-    raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-
-class GridView(CentralView):
-    """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
-
-    Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid. The
-    rounded gradients are added as integers. So the sums of neighbouring data sets differ by exactly
-    one record's rounded gradient (or two, if one is replaced). The loss needs a compiled slope.
-
-    >>> from dperm_cli.mechanisms.adversary import linear_pair
-    >>> GridView(linear_pair("replace_one")[0], Grid(-10)).x
-    Traceback (most recent call last):
-    dperm_cli.core.errors.PrivacyError: on a grid, records are seen through gradient_sum alone
-    """
-
-    def __init__(self, problem: Problem, grid: Grid) -> None:
-        super().__init__(problem)
-        self._grid, self._bound = grid, problem.spec().lipschitz
-        x = problem.data.x
-        if sparse.issparse(x) and not x.has_canonical_format:
-            x = x.copy()
-            x.sum_duplicates()
-        self._rows = sgd.rows(x, problem.data.y)
-
-    def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over records of the rounded subgradients at each row of [..., p], without the ridge.
-
-        The results are exact multiples of the grid's step, at most 2^50 of them.
-        """
-        flat = np.ascontiguousarray(theta, dtype=float).reshape(-1, theta.shape[-1])
-        out = np.empty(flat.shape, np.int64)
-        per_unit = 1.0 / self._grid.step
-        exact_noise.gradient_sum(
-            self._rows, flat, self.loss.code, self.loss.width, self._bound, per_unit, out
-        )
-        return (out.astype(float) * self._grid.step).reshape(theta.shape)
-
-    x = y = property(_refuse)
-    batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = clipped_losses = _refuse
-    find_perturbed_minimisers = replace_set = map_rows = _refuse

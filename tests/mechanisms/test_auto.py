@@ -101,8 +101,11 @@ def test_noise_on_a_grid_leaves_those_that_have_it():
     assert not Auto().secure
     assert Auto(on_grid=True).secure
     plan = Auto(on_grid=True).plan(spec, budget())
-    assert plan.settings["chosen"] == "noisy_gd"
-    assert plan.settings["refused"]["sufficient_statistics"] == "has no secure form"
+    assert plan.settings["chosen"] == "sufficient_statistics"
+    assert plan.settings["inner"]["noise"] == "gaussian"
+    assert plan.settings["refused"]["output_perturbation"] == "has no secure form"
+    logistic = Auto(on_grid=True).plan(make_facts(), budget())
+    assert logistic.settings["chosen"] == "noisy_gd"
 
 
 def test_what_nobody_can_do_names_everybody_and_why():

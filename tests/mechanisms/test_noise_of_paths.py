@@ -27,7 +27,8 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.views.central import CentralView, GridView
+from dperm_cli.views.central import CentralView
+from dperm_cli.views.grid import GridView
 
 TRIALS, STEPS, N, RIDGE, MOST = 400, 8, 4, 1.0, 0.25
 FEW, MANY = 48, 7  # columns: the rows span little of the space, or all of it is walked

@@ -197,7 +197,7 @@ for j in range(dim - 1):
         "size", "grid",
     ),
     Patch(
-        "a long gradient goes on the grid as it is", "exact_noise._clip_weight",
+        "a long gradient goes on the grid as it is", "exact_noise.clip_weight",
         "weight * (bound / length)",
         "weight", "grid",
     ),

@@ -18,7 +18,7 @@ from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Channel, Gaussian, SampledGaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid, grid_for, put_on_grid
-from dperm_cli.views.central import GridView
+from dperm_cli.views.grid import GridView
 from tests.conftest import small_problem
 from tests.privacy._secure import KINDS, off_grid, source, with_rows
 
@@ -273,4 +273,7 @@ def test_a_grid_view_shows_no_records():
         with pytest.raises(PrivacyError):
             getattr(view, name)
     with pytest.raises(PrivacyError):
-        view.batch_gradient(np.zeros(3), np.zeros(1, int))
+        view.curvature_sum(np.zeros((1, 3)))
+    for name in ("objective", "minimiser", "potential", "clipped_losses"):
+        with pytest.raises(PrivacyError):
+            getattr(view, name)(np.zeros((1, 3)))

@@ -10,14 +10,19 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
-from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
+from dperm_cli.mechanisms.shared.secure_plan import (
+    make_secure_plan,
+    secure_channel_plan,
+    secure_plan,
+)
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, SampledGaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
-from dperm_cli.views.central import CentralView, GridView
+from dperm_cli.views.central import CentralView
 from dperm_cli.views.choose import open_view
+from dperm_cli.views.grid import GridView
 from tests.conftest import small_problem
 from tests.privacy._secure import BUDGET, KINDS, off_grid, with_rows
 
@@ -56,10 +61,10 @@ def test_what_has_no_exact_form_is_unsupported():
     plan = mechanism.plan(spec, BUDGET)
     with pytest.raises(Unsupported, match="noisy_sgd has no secure form"):
         secure_plan(mechanism, plan, spec, small_problem().loss)
-    problem = small_problem(loss="l2_median")
-    plan = NoisyGd().plan(problem.spec(), BUDGET)
-    with pytest.raises(Unsupported, match="l2_median has no exact sum"):
-        secure_plan(NoisyGd(), plan, problem.spec(), problem.loss)
+    plan, loss = NoisyGd().plan(spec, BUDGET), small_problem().loss
+    without = type("Slow", (type(loss),), {"name": "slow", "code": None})()
+    with pytest.raises(Unsupported, match="slow has no exact sum"):
+        secure_plan(NoisyGd(), plan, spec, without)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -218,16 +223,16 @@ def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
         return
     loss = "squared" if "quadratic" in mechanism.requires else "logistic"
     problem = small_problem(loss=loss, n=12, ridge=1.0)
-    plan = mechanism.plan(problem.spec(), BUDGET)
     if not mechanism.secure:
         with pytest.raises(Unsupported, match="no secure form"):
-            secure_plan(mechanism, plan, problem.spec(), problem.loss)
+            make_secure_plan(mechanism, problem.spec(), BUDGET, problem.loss)
         return
     if mechanism.guarantees == ("local",):
+        plan = mechanism.plan(problem.spec(), BUDGET)
         moved, view = secure_channel_plan(plan), open_view(mechanism, problem)
         gate = Gate.secure(2, None, (moved.events, "replace_one"))
     else:
-        moved, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
+        moved, grid = make_secure_plan(mechanism, problem.spec(), BUDGET, problem.loss)
         gate, view = Gate.secure(2, grid, (moved.events, "replace_one")), GridView(problem, grid)
     theta = mechanism.release(view, moved, gate).theta
     assert np.all(problem.constraint.contains(theta))

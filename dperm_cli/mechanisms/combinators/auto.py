@@ -121,7 +121,10 @@ class Auto(Mechanism):
             elif self.on_grid and not one.secure:
                 refused[name] = "has no secure form"
             else:
-                asked.append(one)
+                try:
+                    asked.append(one.choose_secure_form(budget) if self.on_grid else one)
+                except Unsupported as reason:
+                    refused[name] = str(reason)
         found = predicted_risk.rank(asked, spec, budget)
         return Ranking(found.fits, refused | found.refusals)
 
@@ -151,6 +154,10 @@ class Auto(Mechanism):
         chosen = self._find(plan.settings)
         found = inner_mechanism.inner_plan(plan, plan.events)
         return inner_mechanism.release_inside(chosen, view, found, gate)
+
+    def find_chosen(self, plan: Plan) -> Mechanism:
+        """The candidate that the plan names."""
+        return self._find(plan.settings).find_chosen(plan)
 
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""

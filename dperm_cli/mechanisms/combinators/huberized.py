@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
@@ -45,6 +45,8 @@ class Huberized(ChangedProblem):
     width: Annotated[
         Positive | Auto, Help("half-width h of the rounding of a kink; auto = least predicted risk")
     ] = 0.1
+
+    secure_as_inner: ClassVar[bool] = True
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""

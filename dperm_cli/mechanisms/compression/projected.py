@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class Projected(ProjectedMechanism):
     >>> Projected(m=1).plan(spec, Budget(1.0, 1e-6)).settings["m"]
     1
     """
+
+    secure_as_inner: ClassVar[bool] = True
 
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
         """The one Phi of all trials."""

@@ -72,6 +72,16 @@ class FrankWolfe(Mechanism):
     steps: Annotated[Steps | Literal["theory"], Help("theory = least risk bound")] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    secure: ClassVar[bool] = True
+
+    def choose_secure_form(self, budget: Budget) -> FrankWolfe:
+        """Itself with noisy gradients: choices of vertices have no secure form."""
+        if self.oracle == "choice" or budget.delta == 0.0:
+            raise Unsupported(
+                "choices of vertices have no secure form: use mechanism.oracle=noise with "
+                "delta > 0, or noise=research"
+            )
+        return replace(self, oracle="noise")
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Oracle, steps and exponent or noise, from public facts alone."""
@@ -256,7 +266,7 @@ def _make_choice_oracle(view: CentralView, plan: Plan, gate: Gate):
 def _make_noise_oracle(view: CentralView, plan: Plan, gate: Gate):
     """Minimisers of <., noisy gradient> over the set."""
     spec = view.spec
-    noise = gate.stream(_event(spec, "noise", plan.noise_scale, plan.steps), spec.p)
+    noise = gate.stream(plan.events[0], spec.p)
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
         return spec.constraint.lmo(noise.add(gradient, step) + public)

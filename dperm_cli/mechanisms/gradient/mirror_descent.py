@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class MirrorDescent(Mechanism):
     step_size: Annotated[StepSize, Help("in the map's unit; theory = least risk bound")] = "auto"
     output: Output = "average"
 
+    secure: ClassVar[bool] = True
+
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise needs delta > 0, and the set a map."""
         if not budget.delta > 0:
@@ -92,8 +94,7 @@ class MirrorDescent(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the descent, all trials at once."""
         spec, penalty = view.spec, view.spec.penalty
-        # from the problem's own facts, which the gate compares with the plan's
-        noise = gate.stream(_event(spec, plan.noise_scale, plan.steps), spec.p)
+        noise = gate.stream(plan.events[0], spec.p)
         mirror, size = mirror_maps.choose_map(spec.constraint), plan.settings["mirror_step"]
         state = np.tile(mirror.start(), (gate.trials, 1))
         theta = mirror.point(state)

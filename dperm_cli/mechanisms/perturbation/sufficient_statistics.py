@@ -71,6 +71,16 @@ class SufficientStatistics(Mechanism):
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
     free_of_radius: ClassVar[bool] = True
+    secure: ClassVar[bool] = True
+
+    def choose_secure_form(self, budget: Budget) -> SufficientStatistics:
+        """Itself with Gaussian noise: Wishart matrices have no secure form."""
+        if self.noise == "wishart" or budget.delta == 0.0:
+            raise Unsupported(
+                "Wishart noise has no secure form: use mechanism.noise=gaussian with delta > 0, "
+                "or noise=research"
+            )
+        return replace(self, noise="gaussian")
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""
@@ -242,14 +252,12 @@ def _make_event(law: str, scale: float) -> Moments:
 def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.ndarray, Any]:
     """Packed moments [trials, m] with noise, rows and targets over their bounds; their stream."""
     spec, target = view.spec, bound_targets(view.spec)
-    weight = math.sqrt(TARGET_SHARE) if event.law == "wishart" else 1.0
-    unit = np.full(spec.p + 1, 1.0 / spec.row_bound)
-    unit[-1] = weight / target if target > 0.0 else 0.0
-    whole = view.moment_sum() * unit * unit[:, None]
     if event.law == "wishart":
-        sums = pack_symmetric(whole)
+        unit = np.full(spec.p + 1, 1.0 / spec.row_bound)
+        unit[-1] = math.sqrt(TARGET_SHARE) / target if target > 0.0 else 0.0
+        sums = pack_symmetric(view.moment_sum() * unit * unit[:, None])
     else:
-        sums = np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
+        sums = view.packed_moments(target)
     stream = gate.stream(event, len(sums))
     return stream.add(np.tile(sums, (gate.trials, 1)), 0), stream
 

@@ -71,12 +71,14 @@ def _of_mapping(inner: Mapping[str, Any], key: str) -> Any:
 class Combinator(Mechanism):
     """A mechanism that runs another one: it promises what both of them do.
 
-    ``sampler`` errors and the like stay the inner one's business.
+    ``sampler`` errors and the like stay the inner one's business. ``secure_as_inner`` says that it
+    has a secure form where the inner mechanism has one.
     """
 
     inner: Inner = "noisy_gd"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    secure_as_inner: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Narrow kinds of guarantee and relations to those that the inner mechanism has too.
@@ -94,6 +96,12 @@ class Combinator(Mechanism):
         for what in ("guarantees", "relations"):
             mine, theirs = getattr(type(self), what), getattr(self.inner, what)
             object.__setattr__(self, what, tuple(word for word in mine if word in theirs))
+        if self.secure_as_inner:
+            self._keep("secure", self.inner.secure)
+
+    def choose_secure_form(self, budget: Budget) -> Combinator:
+        """Itself with the inner mechanism's secure form."""
+        return replace(self, inner=self.inner.choose_secure_form(budget))
 
     def adversary(self, budget: Budget) -> Adversary:
         """The inner mechanism's own: what is done to the problem is done before any release."""

@@ -7,29 +7,69 @@ from dataclasses import replace
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
+from dperm_cli.views.grid import require_exact_sums
+
+ERROR_UNIT = 2.0**-50  # eight times the unit roundoff of float64
+
+
+def make_secure_plan(
+    mechanism: Mechanism, spec: ProblemSpec, budget: Budget, loss: Loss
+) -> tuple[Plan, Grid]:
+    """The plan of a mechanism in its secure form, with noise on a grid, and that grid.
+
+    Args:
+        mechanism: Which is to release.
+        spec: Public facts of the problem.
+        budget: What may be spent.
+        loss: Of the problem.
+
+    Raises:
+        Unsupported: From public facts alone (``secure_plan``).
+    """
+    require_secure(mechanism)
+    plan = mechanism.choose_secure_form(budget).plan(spec, budget)
+    return secure_plan(mechanism, plan, spec, loss)
+
+
+def require_secure(mechanism: Mechanism) -> None:
+    """``Unsupported`` for a mechanism without a secure form."""
+    if not mechanism.secure:
+        raise Unsupported(f"{name_of(mechanism)} has no secure form; use noise=research")
 
 
 def secure_plan(
     mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss
 ) -> tuple[Plan, Grid]:
-    """The plan of a release whose values and noise lie on a grid, and that grid.
+    """A plan whose values and noise lie on a grid, and that grid.
 
     Scales grow by what rounding adds to the sensitivities, so that the guarantee of the plan holds
     unchanged. Whatever else the plan fixed stays as it is: it is public. ``Unsupported`` where
-    the mechanism has no secure form, where its sums would not be exact, and for losses without a
-    compiled slope, whose gradients are not made record by record.
+    the mechanism or an event has no secure form, where its sums would not be exact, and for losses
+    whose gradients are not made record by record.
     """
-    if not mechanism.secure:
-        raise Unsupported(f"{name_of(mechanism)} has no secure form; use noise=research")
-    if loss.code is None:
-        raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
+    require_secure(mechanism)
+    require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
     grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
-    events = tuple(put_on_grid(event, spec.p, grid, relation) for event in before)
+    # inside a combinator gradients are those of another problem
+    changed = mechanism.find_chosen(plan).inner is not None
+    error = None if changed else bound_gradient_error(spec, loss)
+    events = tuple(put_on_grid(event, spec.p, grid, relation, error) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
+
+
+def bound_gradient_error(spec: ProblemSpec, loss: Loss) -> float | None:
+    """How far one record's computed gradient is from the exact one, at most; None where unknown.
+
+    It is known of a smooth loss of one margin (docs/proofs/_secure_noise.md, Lemma 4).
+    """
+    if loss.code is None or spec.smoothness is None:
+        return None
+    return ERROR_UNIT * (spec.p + 32.0) * (spec.lipschitz + spec.smoothness * spec.bounds.radius)
 
 
 def secure_channel_plan(plan: Plan) -> Plan:

@@ -226,11 +226,13 @@ class NoiseEvent(Event):
     costs what Laplace noise of that scale does where ``noise_law`` is one of ``PURE_LAWS``, and
     what Gaussian noise does elsewhere: other events have a ``kind`` and a ``loss`` of their own.
     ``norm_order`` is the order of the norm that ``record_norm`` and ``gap`` are in; "nuc" is the
-    nuclear norm of a packed symmetric matrix.
+    nuclear norm of a packed symmetric matrix. ``gap_survives_rounding`` says that what is computed
+    of two records differs by no more than ``gap``, but for the rounding that a grid charges for.
     """
 
     sizes = ("record_norm", "gap")
     norm_order: ClassVar[int | Literal["nuc"]] = 2
+    gap_survives_rounding: ClassVar[bool] = False
 
     scale: float
     record_norm: float

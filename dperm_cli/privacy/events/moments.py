@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dperm_cli.core.errors import Unsupported
@@ -23,6 +24,7 @@ class GaussianMoments(Gaussian):
     1.5
     """
 
+    gap_survives_rounding = True
     phrase = (
         "the sums over all records of x x^T and of y x, both over their bounds, plus Gaussian "
         "noise of standard deviation {scale} in every entry (off the diagonal: over sqrt 2)"
@@ -36,7 +38,7 @@ class GaussianMoments(Gaussian):
         return super().range_delta(relation, triangle_size(dim) + dim)
 
     def grid_diagonal(self, dim: int) -> float:
-        raise Unsupported("sums of moments have no secure form; use mechanism=noisy_gd")
+        return math.sqrt(triangle_size(dim) + dim)
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,6 @@ class WishartDifference(OneSum):
 
     def range_delta(self, relation: str, dim: int) -> float:
         return self.count * generator_range.exponential_range_delta(self.ratio(relation))
+
+    def grid_diagonal(self, dim: int) -> float:
+        raise Unsupported("Wishart noise has no secure form")

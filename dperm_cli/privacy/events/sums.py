@@ -92,7 +92,7 @@ class GaussianMatrix(Gaussian):
         return super().range_delta(relation, dim * (dim + 1) // 2)
 
     def grid_diagonal(self, dim: int) -> float:
-        raise Unsupported("GaussianMatrix: only Gaussian and Laplace noise have a secure form")
+        raise Unsupported("sums of matrices have no secure form; use mechanism=noisy_gd")
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,11 @@ class DisjointBatches(NoiseEvent):
         moves = self.sensitivity(relation)
         kind = Gaussian if self.noise == "gaussian" else GammaNorm
         return kind(self.scale, moves, self.count, gap=moves)
+
+    def grid_diagonal(self, dim: int) -> float:
+        if self.noise != "gaussian":
+            return super().grid_diagonal(dim)
+        return math.sqrt(dim)
 
     def range_delta(self, relation: str, dim: int) -> float:
         # at most two of its sums move, neither by more than the whole sensitivity

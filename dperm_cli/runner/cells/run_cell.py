@@ -22,7 +22,7 @@ from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
-from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
+from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
@@ -51,8 +51,8 @@ from dperm_cli.runner.cells.outside_release import (
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, public_radius
 from dperm_cli.solvers.optimum import Optimum
-from dperm_cli.views.central import GridView
 from dperm_cli.views.choose import open_view
+from dperm_cli.views.grid import GridView
 
 # Columns of a record that are called what they are called where they come from.
 _FROM_DATA = ("task", "n", "row_bound", "target_bound")
@@ -302,10 +302,10 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     spec: Any = prepared.spec
     if cell.noise != "secure":
         return copy_plan(plan_with_reserve(cell.mechanism, spec, budget)), None
-    plan = copy_plan(cell.mechanism.plan(spec, budget))
     if budget.trust == "local":
-        return secure_channel_plan(plan), None
-    return secure_plan(cell.mechanism, plan, spec, prepared.problem.loss)
+        return secure_channel_plan(copy_plan(cell.mechanism.plan(spec, budget))), None
+    plan, grid = make_secure_plan(cell.mechanism, spec, budget, prepared.problem.loss)
+    return copy_plan(plan), grid
 
 
 def list_plans(prepared: Prepared, budget: Budget) -> list[str]:

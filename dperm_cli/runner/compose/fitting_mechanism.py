@@ -9,7 +9,7 @@ from typing import Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, Unsupported
-from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
+from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.composer import Composer
@@ -48,7 +48,7 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
         elif kind == "local":
             secure_channel_plan(mechanism.plan(spec, budget))
         else:
-            secure_plan(mechanism, mechanism.plan(spec, budget), spec, prepared.problem.loss)
+            make_secure_plan(mechanism, spec, budget, prepared.problem.loss)
 
     return find_first(plans, one.calibration, one.sampler)
 
