@@ -39,7 +39,7 @@ class NoiseSource(Protocol):
     source: Any
 
     def draws(self, kind: str) -> Any:
-        """The noise of a new stream: ``streams.KeyedNoise`` or ``streams.GridNoise``."""
+        """The noise of a new stream: ``streams.KeyedNoise`` or ``grid_noise.GridNoise``."""
 
     def steps(self, number: int) -> Any:
         """The ``streams.StepRecord`` of a new stream."""

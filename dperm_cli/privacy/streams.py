@@ -20,7 +20,6 @@ from dperm_cli.loops import (
     reduced_sgd,
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
-from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
 from dperm_cli.privacy.set_once import SetOnce, read_numbers
@@ -32,8 +31,6 @@ _EXPONENTIAL_NOISES: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
     GAMMA_NORM: lambda *draw: exponential_noise.gamma_norms(*draw),
     WISHART: lambda *draw: exponential_noise.wishart_differences(*draw),
 }
-# Largest multiple of a grid that a value may be: sums with noise stay exact integers.
-_MOST_UNITS = 2.0**52
 # Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
 _LEAST_BOUND = 2.0**-1022
 
@@ -225,25 +222,6 @@ class KeyedNoise:
         else:
             noise = _EXPONENTIAL_NOISES[kind](self.keys, step, dim)
         return value, value + scale * noise
-
-
-class GridNoise:
-    """Noise of the operating system's generator on multiples of ``step``, added in integers."""
-
-    def __init__(self, trials: int, step: float, source: secure_noise.Source) -> None:
-        self._trials, self._step, self._source = trials, step, source
-
-    def add(
-        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The value rounded to the grid, and the sum. Never raises: an error would depend on
-        the value."""
-        units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
-        drawn = secure_noise.draw_rounded_noise(
-            kind, scale / self._step, self._trials * dim, self._source
-        )
-        total = units.astype(np.int64) + drawn.reshape(self._trials, dim)
-        return units * self._step, total.astype(np.float64) * self._step
 
 
 class CoordinateStream(Stream):

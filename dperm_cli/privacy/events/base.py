@@ -162,7 +162,7 @@ class Event(CheckedFields, ABC):
     def grid_diagonal(self, dim: int) -> float:
         """The norm of one grid cell's diagonal, in steps; ``Unsupported`` without a secure form."""
         name = type(self).__name__
-        raise Unsupported(f"{name}: only Gaussian and Laplace noise have a secure form")
+        raise Unsupported(f"{name}: only Gaussian, Laplace and Gamma-norm noise have a secure form")
 
     def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """The stream that carries the event out; called by ``Gate.stream`` alone."""
