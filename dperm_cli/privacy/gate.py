@@ -19,6 +19,7 @@ noise          density of the noise b                   sensitivity in    secure
 ``wishart``    of scale (W - W') / 2, see below         nuclear           no
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
+choices        entries of a public list                                   yes
 selections     numbers of runs, each with a gate of its own               no
 channels       answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
@@ -211,6 +212,12 @@ class Gate:
             raise PrivacyError("only noise on the grid is secure; this stream is seeded")
         number, self._streams = self._streams, self._streams + 1
         return np.stack([stream_key(seed, number) for seed in self._seeds])
+
+    def words(self) -> secure_noise.Source:
+        """The operating system's generator, for choices from lists."""
+        if self._grid is None and not self.system:
+            raise PrivacyError("a choice from a list is drawn by a secure gate alone")
+        return self.source
 
     def next_number(self) -> int:
         """The number of a new stream, in the order of asking."""

@@ -48,6 +48,9 @@ class NoiseSource(Protocol):
         """The keys [trials, 2], uint64, of a new stream."""
         ...
 
+    def words(self) -> Any:
+        """The operating system's generator, of a secure gate alone."""
+
     def open_run(self, keys: np.ndarray, run: int, selection: Any, candidate: int) -> Any:
         """A gate for the events of one run of a private selection that was asked for."""
         ...

@@ -135,7 +135,8 @@ def _root_e(words: Iterator[int]) -> bool:
     return True if z.digit(0) >> (WORD - 1) else _has_even_run(words, z, 1)
 
 
-def _below(words: Iterator[int], m: int) -> int:
+def draw_below(words: Iterator[int], m: int) -> int:
+    """A uniform integer below m."""
     while True:
         word = next(words)
         if word < 2**WORD - 2**WORD % m:
@@ -148,7 +149,7 @@ def _accept_candidate(words: Iterator[int], k: int, x: Uniform) -> bool:
         z = Uniform(words)
         if not z.below(y):
             return n % 2 == 0
-        j = _below(words, 2 * k + 2)
+        j = draw_below(words, 2 * k + 2)
         if j == 0 or (j == 1 and not Uniform(words).below(x)):
             return n % 2 == 0
         y, n = z, n + 1

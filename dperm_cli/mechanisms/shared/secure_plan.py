@@ -7,6 +7,7 @@ from dataclasses import replace
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
+from dperm_cli.mechanisms.shared.nearest_secure import name_nearest
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 
@@ -22,7 +23,12 @@ def secure_plan(
     compiled slope, whose gradients are not made record by record.
     """
     if not mechanism.secure:
-        raise Unsupported(f"{name_of(mechanism)} has no secure form; use noise=research")
+        name = name_of(mechanism)
+        raise Unsupported(f"{name} has no secure form; {name_nearest(name)}")
+    own = mechanism.plan_on_list
+    found = None if own is None else own(plan, spec)
+    if found is not None:
+        return found
     if loss.code is None:
         raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
