@@ -20,6 +20,7 @@ from dperm_cli.loops import (
     reduced_sgd,
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
+from dperm_cli.privacy import secure_direction
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
 from dperm_cli.privacy.set_once import SetOnce, read_numbers
@@ -342,8 +343,6 @@ class ChannelStream(Stream):
         if dim != event.dim:
             raise PrivacyError(f"answers in {dim} dimensions are no event of the plan")
         self.channel, self.bound, self.users = event.channel(), bound, users
-        if gate.system and not self.channel.discrete:
-            raise PrivacyError(f"answers of the {event.shape} channel have no secure form")
         self.coding = self.channel.coding(bound)
         self._keys = None if gate.system else gate.keys()
         self._source = gate.source
@@ -367,7 +366,11 @@ class ChannelStream(Stream):
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
         value = read_numbers(value)
-        drawn = local_channels.send(self.coding, value, self._words())
+        if self._keys is None and not self.channel.discrete:
+            self._sent += 1
+            drawn = secure_direction.send(self.coding, value, self._source)
+        else:
+            drawn = local_channels.send(self.coding, value, self._words())
         return self._take_draw(value / self.bound, drawn, user, float(self.bound))
 
     @property

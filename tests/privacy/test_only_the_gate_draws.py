@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 GATE = {
     "privacy/gate.py", "privacy/accounting/generator_range.py", "privacy/streams.py",
     "privacy/secure_noise.py", "privacy/secure_gamma.py", "privacy/grid_noise.py",
-    "privacy/secure_choice.py", "privacy/choice_stream.py",
+    "privacy/secure_choice.py", "privacy/secure_direction.py", "privacy/choice_stream.py",
     "privacy/events",  # an event opens its stream
 }  # fmt: skip
 # Rooms that may have a generator, and what for.

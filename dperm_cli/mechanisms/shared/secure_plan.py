@@ -41,12 +41,9 @@ def secure_plan(
 def secure_channel_plan(plan: Plan) -> Plan:
     """The unchanged plan of a release by local channels, whose answers are discrete already.
 
-    ``Unsupported`` where some are a continuum.
+    ``Unsupported`` for what is no channel that is known.
     """
     for event in plan.events:
         if not event.discrete:
-            raise Unsupported(
-                "answers of the l_2 channel have no secure form; use mechanism.channel=l_inf or "
-                "l_1, or noise=research"
-            )
+            raise Unsupported(f"{type(event).__name__} has no secure form; use noise=research")
     return plan
