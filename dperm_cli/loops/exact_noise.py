@@ -7,7 +7,8 @@ evaluated and nothing is rounded before the end.
 
 A uniform number is a string of bits, of which the first 64 are looked at. In rare cases these do
 not decide: two numbers tie, or Y is within 2^-64 of a point where the result jumps. Then the loop
-stops, and ``privacy.secure_noise`` makes that one draw with longer strings.
+stops, and ``privacy.secure_noise`` makes that one draw with longer strings. ``fill_strings`` stops
+at ties alone: it returns Y as it was drawn, to be rounded elsewhere.
 
 ``gradient_sum`` adds gradients as integers on the same grid. Its result does not depend on the
 order of the records.
@@ -181,6 +182,27 @@ def fill(gaussian, words, mantissa, shift, out, done):
         if state[1]:
             return done, used, UNDECIDED
         out[done] = size
+        done += 1
+    return done, state[0], DONE
+
+
+@compile_loop
+def fill_strings(gaussian, words, whole, fraction, negative, done):
+    """Fill in draws that are not rounded, from draw ``done`` on; returns as ``fill`` does.
+
+    A draw is whole [count] int64 plus a number in (0, 1) that begins with the 64 bits of fraction
+    [count] uint64; negative [count] int64 is 1 where its sign is minus.
+    """
+    state = np.zeros(2, np.int64)
+    while done < whole.size:
+        used = state[0]
+        k, x = _normal(words, state) if gaussian else _exponential(words, state)
+        sign = _take(words, state)
+        if state[0] > words.size:
+            return done, used, EXHAUSTED
+        if state[1]:
+            return done, used, UNDECIDED
+        whole[done], fraction[done], negative[done] = k, x, np.int64(sign >= _HALF)
         done += 1
     return done, state[0], DONE
 

@@ -93,6 +93,18 @@ def fill(key0, key1, step, first, second):
 @compile_loop
 def code(coding, g, first, second, z):
     """z [d] <- the answer to g [d], which is shortened in place where it is too long."""
+    norm = _hold_to_bound(coding, g)
+    if coding.shape == L_INF:
+        _signs(coding, g, first, second, z)
+    elif coding.shape == L_1:
+        _corner(coding, g, first, second, z)
+    else:
+        _direction(coding, g, norm, first, second, z)
+
+
+@compile_inline
+def _hold_to_bound(coding, g):
+    """Shorten g [d] in place where it is too long; returns its norm."""
     norm = _norm(coding.shape, g)
     if not norm <= coding.bound:
         # a vector with nan or inf is replaced by 0, so that the answer reveals nothing
@@ -100,12 +112,13 @@ def code(coding, g, first, second, z):
         for j in range(g.size):
             g[j] = factor * g[j] if factor > 0.0 else 0.0
         norm = coding.bound if factor > 0.0 else 0.0
-    if coding.shape == L_INF:
-        _signs(coding, g, first, second, z)
-    elif coding.shape == L_1:
-        _corner(coding, g, first, second, z)
-    else:
-        _direction(coding, g, norm, first, second, z)
+    return norm
+
+
+@compile_loop
+def shorten(coding, g):
+    """Shorten g [d] in place; returns the chance, times 2^64, that the l_2 channel turns it."""
+    return _flip_chance(coding, _hold_to_bound(coding, g) / coding.bound)
 
 
 @compile_inline

@@ -13,6 +13,7 @@ from dperm_cli.loops import (
     box_muller,
     dual_ascent,
     exact_noise,
+    exact_scores,
     exponential_noise,
     gaussian_noise,
     grid_walk,
@@ -38,6 +39,7 @@ def warmup() -> float:
     exponential_noise.uniform_of_each(key, 0, 0)
     word, none = np.ones(64, np.uint64), np.empty(0, np.int64)
     exact_noise.fill(True, word, np.uint64(1 << 52), 22, none, 0)
+    exact_noise.fill_strings(True, word, none, word[:0], none, 0)
     x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
     for matrix in (x, sparse.csr_array(x)):
         rows = sgd.rows(matrix, y)
@@ -46,6 +48,7 @@ def warmup() -> float:
         noise = SealedBatches(key, key, 1.0, 1, 2)
         sgd.run(matrix, y, theta, noise, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
+        exact_scores.score_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros(1, np.int64))
         exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
     grid_walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))

@@ -134,6 +134,8 @@ class Mechanism(CheckedFields, ABC):
             that is ``quadratic``.
         secure: whether it can run with noise on a grid (``choose_secure_form``). It then sees
             records only through exact sums (``views.grid.GridView``).
+        plan_on_list: ``plan_on_list(plan, spec)``, of one that is ``secure`` by choosing from a
+            finite list: the plan of its release and its grid, or None where it chooses nothing.
         trust: ``local`` where it gets a ``LocalView``.
         space: ``kernel`` where it works on a kernel's minimiser.
         features: the finite map of a kernel whose rows it sees.
@@ -163,6 +165,7 @@ class Mechanism(CheckedFields, ABC):
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()
     secure: ClassVar[bool] = False
+    plan_on_list: ClassVar[Any] = None
     trust: ClassVar[str] = "central"
     space: ClassVar[str] = "parameters"
     features: ClassVar[str | None] = None

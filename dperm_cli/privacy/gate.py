@@ -15,10 +15,11 @@ noise          density of the noise b                   sensitivity in    secure
 =============  =======================================  ================  ==================
 ``gaussian``   exp(-|b|_2^2 / (2 scale^2))              L2                yes
 ``laplace``    exp(-|b|_1 / scale)                      L1                yes
-``gamma_norm`` exp(-|b|_2 / scale)                      L2                no
+``gamma_norm`` exp(-|b|_2 / scale)                      L2                yes
 ``wishart``    of scale (W - W') / 2, see below         nuclear           no
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
+choices        entries of a public list                                   yes
 selections     numbers of runs, each with a gate of its own               no
 channels       answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
@@ -41,11 +42,10 @@ from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.events.own_copies import copy_events
 from dperm_cli.privacy.gate_protocol import Tape
+from dperm_cli.privacy.grid_noise import GridNoise
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
-    GAMMA_NORM,
     WISHART,
-    GridNoise,
     KeyedNoise,
     StepRecord,
     stream_key,
@@ -198,7 +198,7 @@ class Gate:
         """The noise of a new stream."""
         if self._grid is None:
             return KeyedNoise(self.keys())  # refused by a gate for channels
-        if kind in (GAMMA_NORM, WISHART):
+        if kind == WISHART:
             raise PrivacyError(f"{kind} noise has no secure form")
         return GridNoise(self.trials, self._grid.step, self.source)
 
@@ -212,6 +212,12 @@ class Gate:
             raise PrivacyError("only noise on the grid is secure; this stream is seeded")
         number, self._streams = self._streams, self._streams + 1
         return np.stack([stream_key(seed, number) for seed in self._seeds])
+
+    def words(self) -> secure_noise.Source:
+        """The operating system's generator, for choices from lists."""
+        if self._grid is None and not self.system:
+            raise PrivacyError("a choice from a list is drawn by a secure gate alone")
+        return self.source
 
     def next_number(self) -> int:
         """The number of a new stream, in the order of asking."""

@@ -39,7 +39,7 @@ class NoiseSource(Protocol):
     source: Any
 
     def draws(self, kind: str) -> Any:
-        """The noise of a new stream: ``streams.KeyedNoise`` or ``streams.GridNoise``."""
+        """The noise of a new stream: ``streams.KeyedNoise`` or ``grid_noise.GridNoise``."""
 
     def steps(self, number: int) -> Any:
         """The ``streams.StepRecord`` of a new stream."""
@@ -47,6 +47,9 @@ class NoiseSource(Protocol):
     def keys(self) -> np.ndarray:
         """The keys [trials, 2], uint64, of a new stream."""
         ...
+
+    def words(self) -> Any:
+        """The operating system's generator, of a secure gate alone."""
 
     def open_run(self, keys: np.ndarray, run: int, selection: Any, candidate: int) -> Any:
         """A gate for the events of one run of a private selection that was asked for."""

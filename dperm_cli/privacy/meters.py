@@ -115,6 +115,18 @@ class LawRange(Meter):
         return found / self._declared if self._declared > 0.0 else math.inf
 
 
+class ScoreRange(Meter):
+    """For choices by scores: the range over a list of the difference of two runs' scores, over the
+    declared one. Every choice is measured by itself."""
+
+    def __init__(self, oscillation: float) -> None:
+        self._declared = oscillation
+
+    def move(self, before: np.ndarray, after: np.ndarray) -> float:
+        found = float(np.max(np.ptp(after - before, axis=-1)))
+        return found / self._declared if self._declared > 0.0 else math.inf * (found > 0.0)
+
+
 class LawSlope(Meter):
     """For a strongly log-concave law: the distance of gradients, over the declared sensitivity.
 

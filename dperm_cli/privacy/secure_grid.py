@@ -45,7 +45,9 @@ def list_noise_events(events: Sequence[Event]) -> list[NoiseEvent]:
         event.grid_diagonal(1)
     found = [event for event in events if isinstance(event, NoiseEvent)]
     if not found:
-        raise Unsupported("no event: only Gaussian and Laplace noise have a secure form")
+        raise Unsupported(
+            "no event: only Gaussian, Laplace and Gamma-norm noise have a secure form"
+        )
     return found
 
 

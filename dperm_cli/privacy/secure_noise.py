@@ -18,8 +18,8 @@ from dperm_cli.loops import exact_noise
 
 Source = Callable[[int], np.ndarray]
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
-_WORDS = {GAUSSIAN: 24, LAPLACE: 6}  # of one draw, on average, and some more
-_WORD = 64
+WORDS = {GAUSSIAN: 24, LAPLACE: 6}  # of one draw, on average, and some more
+WORD = 64
 
 
 def system_words(count: int) -> np.ndarray:
@@ -37,7 +37,7 @@ def draw_rounded_noise(
     """
     mantissa, shift = split_ratio(ratio)
     out, done = np.empty(count, np.int64), 0
-    words = source(_WORDS[kind] * count + 64)
+    words = source(WORDS[kind] * count + 64)
     while done < count:
         done, used, status = exact_noise.fill(
             kind == GAUSSIAN, words, np.uint64(mantissa), shift, out, done
@@ -48,7 +48,7 @@ def draw_rounded_noise(
             # words that this draw has not read are dropped
             done, words = done + 1, words[:0]
         elif status == exact_noise.EXHAUSTED:
-            words = np.concatenate([words, source(_WORDS[kind] * (count - done) + 64)])
+            words = np.concatenate([words, source(WORDS[kind] * (count - done) + 64)])
     return out
 
 
@@ -70,8 +70,9 @@ def read_words(words: np.ndarray, source: Source) -> Iterator[int]:
 class Uniform:
     """A uniform number in (0, 1), whose bits are drawn only when they are asked for."""
 
-    def __init__(self, words: Iterator[int]) -> None:
-        self._words, self._digits = words, [next(words)]
+    def __init__(self, words: Iterator[int], first: int | None = None) -> None:
+        """``first``: its first 64 bits, where these were drawn already."""
+        self._words, self._digits = words, [next(words) if first is None else first]
 
     def digit(self, place: int) -> int:
         while place >= len(self._digits):
@@ -89,23 +90,31 @@ class Uniform:
         """The first ``places`` words as one integer."""
         value = 0
         for place in range(places):
-            value = value << _WORD | self.digit(place)
+            value = value << WORD | self.digit(place)
         return value
 
 
 def draw(kind: str, words: Iterator[int], mantissa: int, shift: int) -> int:
     """One draw, as the compiled loops would make it if they looked at all bits."""
-    k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
-    negative = next(words) >> (_WORD - 1)
+    k, x, negative = draw_string(kind, words)
     size = find_nearest(k, x, mantissa, shift)
     return -size if negative else size
+
+
+def draw_string(kind: str, words: Iterator[int]) -> tuple[int, Uniform, int]:
+    """A standard draw that is not rounded: k and x of its size k + x, and 1 where it is negative.
+
+    What was not read of x yet is uniform, whatever the draw was accepted for.
+    """
+    k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
+    return k, x, next(words) >> (WORD - 1)
 
 
 def find_nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
     """floor(mantissa (k + x) / 2^shift + 1/2), reading as many words of x as are needed."""
     places = 1
     while True:
-        bits = _WORD * places
+        bits = WORD * places
         head, half = (k << bits) + x.head(places), 1 << (bits + shift - 1)
         low = (mantissa * head + half) >> (bits + shift)
         if low == (mantissa * (head + 1) + half - 1) >> (bits + shift):
@@ -123,13 +132,14 @@ def _has_even_run(words: Iterator[int], y: Uniform, n: int) -> bool:
 
 def _root_e(words: Iterator[int]) -> bool:
     z = Uniform(words)
-    return True if z.digit(0) >> (_WORD - 1) else _has_even_run(words, z, 1)
+    return True if z.digit(0) >> (WORD - 1) else _has_even_run(words, z, 1)
 
 
-def _below(words: Iterator[int], m: int) -> int:
+def draw_below(words: Iterator[int], m: int) -> int:
+    """A uniform integer below m."""
     while True:
         word = next(words)
-        if word < 2**_WORD - 2**_WORD % m:
+        if word < 2**WORD - 2**WORD % m:
             return word % m
 
 
@@ -139,7 +149,7 @@ def _accept_candidate(words: Iterator[int], k: int, x: Uniform) -> bool:
         z = Uniform(words)
         if not z.below(y):
             return n % 2 == 0
-        j = _below(words, 2 * k + 2)
+        j = draw_below(words, 2 * k + 2)
         if j == 0 or (j == 1 and not Uniform(words).below(x)):
             return n % 2 == 0
         y, n = z, n + 1

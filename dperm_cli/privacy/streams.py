@@ -20,7 +20,7 @@ from dperm_cli.loops import (
     reduced_sgd,
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
-from dperm_cli.privacy import secure_noise
+from dperm_cli.privacy import secure_direction
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
 from dperm_cli.privacy.set_once import SetOnce, read_numbers
@@ -32,8 +32,6 @@ _EXPONENTIAL_NOISES: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
     GAMMA_NORM: lambda *draw: exponential_noise.gamma_norms(*draw),
     WISHART: lambda *draw: exponential_noise.wishart_differences(*draw),
 }
-# Largest multiple of a grid that a value may be: sums with noise stay exact integers.
-_MOST_UNITS = 2.0**52
 # Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
 _LEAST_BOUND = 2.0**-1022
 
@@ -227,25 +225,6 @@ class KeyedNoise:
         return value, value + scale * noise
 
 
-class GridNoise:
-    """Noise of the operating system's generator on multiples of ``step``, added in integers."""
-
-    def __init__(self, trials: int, step: float, source: secure_noise.Source) -> None:
-        self._trials, self._step, self._source = trials, step, source
-
-    def add(
-        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The value rounded to the grid, and the sum. Never raises: an error would depend on
-        the value."""
-        units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
-        drawn = secure_noise.draw_rounded_noise(
-            kind, scale / self._step, self._trials * dim, self._source
-        )
-        total = units.astype(np.int64) + drawn.reshape(self._trials, dim)
-        return units * self._step, total.astype(np.float64) * self._step
-
-
 class CoordinateStream(Stream):
     """One draw from N(0, scale^2 I), handed out coordinate by coordinate.
 
@@ -364,8 +343,6 @@ class ChannelStream(Stream):
         if dim != event.dim:
             raise PrivacyError(f"answers in {dim} dimensions are no event of the plan")
         self.channel, self.bound, self.users = event.channel(), bound, users
-        if gate.system and not self.channel.discrete:
-            raise PrivacyError(f"answers of the {event.shape} channel have no secure form")
         self.coding = self.channel.coding(bound)
         self._keys = None if gate.system else gate.keys()
         self._source = gate.source
@@ -389,7 +366,11 @@ class ChannelStream(Stream):
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
         value = read_numbers(value)
-        drawn = local_channels.send(self.coding, value, self._words())
+        if self._keys is None and not self.channel.discrete:
+            self._sent += 1
+            drawn = secure_direction.send(self.coding, value, self._source)
+        else:
+            drawn = local_channels.send(self.coding, value, self._words())
         return self._take_draw(value / self.bound, drawn, user, float(self.bound))
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Annotated
 
 import numpy as np
@@ -81,13 +80,30 @@ class Net(Sampler):
         """One point [p] of the net."""
 
         def make() -> tuple[np.ndarray, np.ndarray]:
-            points = net(Frame.of(target.constraint), self._counts(target)[0])
+            points = self.list_points(target)
             f = evaluate_in_blocks(potential, points, target.spec.n)
             return points, np.cumsum(np.exp(np.min(f) - f))
 
         points, cumulated = remember(self.name, potential, (self, target), make)
         level = float(source.uniform(1)[0]) * cumulated[-1]
         return points[int(np.searchsorted(cumulated, level))]
+
+    def list_points(self, target: Target) -> np.ndarray:
+        """The points [m, p] of the net: they follow from public facts."""
+        return net(Frame.of(target.constraint), self._counts(target)[0])
+
+    def within(self, target: Target, most: int) -> Net:
+        """This net, or the finest one of at most ``most`` points where it has more of them.
+
+        A ``covering`` that was asked for stays.
+        """
+        counts, covering = self._counts(target)
+        grows = 1.0
+        while self.covering is None and math.prod(counts) > most:
+            grows *= max(1.01, (math.prod(counts) / most) ** (0.5 / len(counts)))
+            coarser = Net(grows * covering, self.most_points)
+            counts = coarser._counts(target)[0]
+        return self if grows == 1.0 else Net(grows * covering, self.most_points)
 
     def _counts(self, target: Target) -> tuple[list[int], float]:
         """Boxes along each axis, and the distance that half a diagonal of a box is."""
@@ -109,14 +125,11 @@ def net(frame: Frame, counts: list[int]) -> np.ndarray:
     low, high = frame.extent()
     side = (high - low) / counts
     reach = 0.5 * float(np.linalg.norm(side)) * (1.0 + 1e-9) + 1e-9 * frame.body.radius
-    kept, block = [], []
-    for index in product(*map(range, counts)):
-        block.append(index)
-        if len(block) == _ROWS:
-            kept.append(_find_meeting_points(frame, low + side * (np.array(block) + 0.5), reach))
-            block = []
-    if block:
-        kept.append(_find_meeting_points(frame, low + side * (np.array(block) + 0.5), reach))
+    kept, size = [], math.prod(counts)
+    for start in range(0, size, _ROWS):
+        number = np.arange(start, min(start + _ROWS, size))
+        index = np.stack(np.unravel_index(number, counts), axis=1)
+        kept.append(_find_meeting_points(frame, low + side * (index + 0.5), reach))
     return np.concatenate(kept)
 
 

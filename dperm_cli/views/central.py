@@ -13,7 +13,8 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.symmetric import pack_symmetric
 from dperm_cli.datasets.shared.row_rules import bound_rows
-from dperm_cli.loops import box_muller
+from dperm_cli.loops import box_muller, exact_scores, sgd
+from dperm_cli.losses.shared.score_units import ScoreUnits
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
@@ -138,6 +139,24 @@ class CentralView:
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
         return self._problem.objective(theta)
+
+    def score_sum(self, theta: np.ndarray, units: ScoreUnits) -> np.ndarray:
+        """The sum over records of their losses at each row of [m, p], in whole units: int64 [m].
+
+        Every record's loss is rounded by itself, and integers are added, so that neighbouring data
+        sets differ by one record's rounded losses (or two, if one is replaced). For choices from a
+        list. The loss needs a compiled value.
+        """
+        x = self._problem.data.x
+        if sparse.issparse(x) and not x.has_canonical_format:
+            x = x.copy()
+            x.sum_duplicates()
+        out = np.empty(len(theta), np.int64)
+        exact_scores.score_sum(
+            sgd.rows(x, self._problem.data.y), np.ascontiguousarray(theta, dtype=float),
+            self.loss.code, self.loss.width, units.most, 1.0 / units.size, out,
+        )  # fmt: skip
+        return out
 
     def clipped_losses(self, theta: np.ndarray, bound: float) -> np.ndarray:
         """The sum over records of their loss at each row of [..., p], less that at the centre.

@@ -362,12 +362,12 @@ def test_secure_answers_come_from_the_system_and_are_signs():
         size = stream.coding.size
         values = np.unique(np.abs(stream.send(0, np.full((500, 3), 0.01))))
         assert values.tolist() == ([size] if shape == "l_inf" else [0.0, size])
-    plan = LocalSgd(channel="l_2").plan(problem.spec(), BUDGET)
-    with pytest.raises(Unsupported, match="no secure form"):
-        secure_channel_plan(plan)
-    gate = Gate.secure(1, None, (plan.events, "replace_one"))
-    with pytest.raises(PrivacyError, match="no secure form"):
-        gate.stream(plan.events[0], 3, bound=1.0, users=9)
+    plan = secure_channel_plan(LocalSgd(channel="l_2").plan(problem.spec(), BUDGET))
+    stream = gate_stream(plan, problem)
+    units = stream.send(0, np.full((500, 3), 0.01)) / stream.coding.size * 2.0**40
+    assert np.allclose(units, np.rint(units), rtol=0.0, atol=1e-3)
+    with pytest.raises(PrivacyError, match="asked once more"):
+        stream.send(0, np.zeros((500, 3)))
 
 
 def gate_stream(plan, problem):

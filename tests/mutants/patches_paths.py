@@ -182,14 +182,14 @@ for j in range(dim - 1):
     ),
     # noise on a grid
     Patch(
-        "noise on the grid x0.85", "streams.GridNoise.add",
+        "noise on the grid x0.85", "grid_noise.GridNoise.add",
         "scale / self._step",
         "0.85 * scale / self._step", "noise on the grid",
     ),
     Patch(
-        "the sum leaves the grid", "streams.GridNoise.add",
+        "the sum leaves the grid", "grid_noise.GridNoise.add",
         "total.astype(np.float64) * self._step",
-        "value + drawn.reshape(self._trials, dim) * self._step", "grid",
+        "value + drawn * self._step", "grid",
     ),
     Patch(
         "secure noise is never negative", "exact_noise.fill",

@@ -13,6 +13,7 @@ from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from tests.privacy._events import EVENTS, NAMES, REMOVE, REPLACE, proved
 
 
@@ -26,6 +27,7 @@ def test_it_pays_for_itself_and_for_nothing_else(name):
     words |= {"noise": _other(event, "noise", ("gaussian", "gamma_norm")),
               "partition": _other(event, "partition", ("place", "content")),
               "sampling": _other(event, "sampling", ("fixed", "poisson")),
+              "rule": _other(event, "rule", ("exponential", "permute_and_flip")),
               "distance": _other(event, "distance", ("inf", "tv"))}  # fmt: skip
     if name in ("Pure", "Approx"):
         words["relation"] = REMOVE
@@ -86,6 +88,10 @@ def test_the_gate_opens_the_stream_of_an_event_of_its_plan_once(name):
         with pytest.raises(PrivacyError, match=f"nothing to draw for {plain}"):
             gate.stream(event, 4)
         return
+    if plain == "ListChoice":
+        with pytest.raises(PrivacyError, match="secure gate alone"):
+            gate.stream(event, 4)
+        gate = Gate.secure(1, Grid(-10), ((event,), REPLACE))
     stream = gate.stream(event, 4, **FACTS.get(plain, {}))
     assert (stream.event, stream.relation, stream.number) == (event, REPLACE, 0)
     with pytest.raises(PrivacyError, match="no event of the plan"):
@@ -130,8 +136,10 @@ def test_a_ledger_takes_no_relation_partition_or_noise_that_there_is_not():
 
 def test_which_have_a_form_on_a_grid():
     for name, event in EVENTS.items():
-        if name in ("Gaussian", "Laplace"):
-            assert event.grid_diagonal(9) == {"Gaussian": 3.0, "Laplace": 9.0}[name]
+        if name in ("Gaussian", "Laplace", "GammaNorm"):
+            assert event.grid_diagonal(9) == (9.0 if name == "Laplace" else 3.0)
+        elif name.startswith("ListChoice"):
+            assert event.grid_diagonal(9) == 0.0  # its rounding is in its oscillation
         else:
             with pytest.raises(Unsupported, match="secure form"):
                 event.grid_diagonal(9)

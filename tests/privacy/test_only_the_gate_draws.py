@@ -17,7 +17,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 
 GATE = {
     "privacy/gate.py", "privacy/accounting/generator_range.py", "privacy/streams.py",
-    "privacy/secure_noise.py",
+    "privacy/secure_noise.py", "privacy/secure_gamma.py", "privacy/grid_noise.py",
+    "privacy/secure_choice.py", "privacy/secure_direction.py", "privacy/choice_stream.py",
     "privacy/events",  # an event opens its stream
 }  # fmt: skip
 # Rooms that may have a generator, and what for.
@@ -45,6 +46,7 @@ MODULES = {"random", "secrets", "uuid"}
 # Functions that make random numbers, of a generator or of words, wherever they are imported.
 HANDED = {
     "os.urandom", "dperm_cli.core.seeds.generator", "dperm_cli.loops.exact_noise.fill",
+    "dperm_cli.loops.exact_noise.fill_strings",
 }  # fmt: skip
 METHODS = {
     "standard_normal", "normal", "laplace", "exponential", "standard_exponential", "gamma",
@@ -53,7 +55,8 @@ METHODS = {
 }  # fmt: skip
 KERNELS = {
     "dperm_cli.loops.gaussian_noise", "dperm_cli.loops.exponential_noise",
-    "dperm_cli.privacy.secure_noise", "dperm_cli.privacy.streams",
+    "dperm_cli.privacy.secure_noise", "dperm_cli.privacy.secure_gamma",
+    "dperm_cli.privacy.streams",
 }  # fmt: skip
 # What the gate and its streams say to each other; nobody else asks a gate for these.
 INSIDE = {"keys", "draws", "steps", "source", "next_number"}

@@ -145,7 +145,8 @@ CASES = [
     ("mirror_descent", {"steps": 20}, {"constraint": "l1_ball"}),
     ("mirror_descent", {"steps": 20}, {}),
     ("frank_wolfe", {"steps": 10}, {}),
-    ("one_pass_sgd", {"batches": 3}, {}),
+    ("one_pass_sgd", {"batches": 3, "noise": "gaussian"}, {}),
+    ("one_pass_sgd", {"batches": 3, "noise": "gamma"}, {}),
     ("sufficient_statistics", {}, {"loss": "squared"}),
     ("projected", {"inner": NoisyGd(steps=20), "m": 2}, {}),
     ("huberized", {"inner": NoisyGd(steps=20)}, {"loss": "hinge"}),
@@ -209,8 +210,6 @@ def test_one_pass_by_names():
 
 
 @pytest.mark.parametrize(("name", "keys", "words"), [
-    ("frank_wolfe", {"oracle": "choice"}, "mechanism.oracle=noise"),
-    ("one_pass_sgd", {"noise": "gamma"}, "mechanism.noise=gaussian"),
     ("sufficient_statistics", {"noise": "wishart"}, "mechanism.noise=gaussian"),
 ])  # fmt: skip
 def test_what_has_no_form_on_a_grid_names_what_has(name, keys, words):

@@ -185,10 +185,12 @@ def test_coordinates_trials_and_steps_are_uncorrelated(kind, source):
     assert worst(mixed, mixed) > limit
 
 
-@pytest.mark.parametrize("p", [1, 2, 20])
-def test_gamma_norm_has_its_radius(p):
+@pytest.mark.parametrize(
+    ("p", "source"), [(1, seeded), (2, seeded), (20, seeded), (1, secure), (3, secure)]
+)
+def test_gamma_norm_has_its_radius(p, source):
     """|b| / scale is Gamma(p): KS, and the chi-square-like test of its second moment."""
-    radius = np.linalg.norm(seeded("gamma_norm", p, 400), axis=1)
+    radius = np.linalg.norm(source("gamma_norm", p, 400), axis=1)
     assert radius.size == 200_000
     for test in (ks, spread):
         holds(test, radius, stats.gamma(p), wrong=(1.05 * radius, radius / 1.05))
@@ -217,10 +219,10 @@ def direction(sample, bins=64):
     return min(1.0, len(chances) * min(chances))
 
 
-@pytest.mark.parametrize("p", [1, 2, 20])
-def test_gamma_norm_has_a_uniform_direction(p):
+@pytest.mark.parametrize(("p", "source"), [(1, seeded), (2, seeded), (20, seeded), (3, secure)])
+def test_gamma_norm_has_a_uniform_direction(p, source):
     """An axis stretched by 1.05 is rejected (one axis: a sign of chance 0.525)."""
-    sample = seeded("gamma_norm", p, 400)
+    sample = source("gamma_norm", p, 400)
     if p == 1:
         wrong = np.where(np.random.default_rng(0).random((len(sample), 1)) < 0.05, 1.0, sample)
     else:
@@ -228,10 +230,10 @@ def test_gamma_norm_has_a_uniform_direction(p):
     holds(direction, sample, wrong=(wrong, np.abs(sample)))
 
 
-@pytest.mark.parametrize("p", [2, 20])
-def test_radius_and_direction_of_gamma_norm_are_independent(p):
+@pytest.mark.parametrize(("p", "source"), [(2, seeded), (20, seeded), (4, secure)])
+def test_radius_and_direction_of_gamma_norm_are_independent(p, source):
     """Correlation of |b| with the first axis's share and sign; a share that grows is rejected."""
-    sample = seeded("gamma_norm", p, 200)
+    sample = source("gamma_norm", p, 200)
 
     def test(b):
         radius = np.linalg.norm(b, axis=1)

@@ -17,6 +17,7 @@ from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem.problem import ProblemSpec
 
 AMONG = (
@@ -120,6 +121,8 @@ class Auto(Mechanism):
                 refused[name] = f"is for {one.trust} trust"
             elif self.on_grid and not one.secure:
                 refused[name] = "has no secure form"
+            elif reason := self._refuse_list(one, spec, budget):
+                refused[name] = reason
             else:
                 try:
                     asked.append(one.choose_secure_form(budget) if self.on_grid else one)
@@ -165,6 +168,28 @@ class Auto(Mechanism):
         first = next(one for one in self.candidates if kind in one.guarantees)
         found = first.adversary(budget)
         return replace(found, mechanism=replace(self, among=(found.mechanism,)))
+
+    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid] | None:
+        """The chosen mechanism's."""
+        own, inner = self._find(plan.settings).plan_on_list, cast(Plan, plan.inner)
+        found = None if own is None else own(inner, spec)
+        if found is None:
+            return None
+        moved, grid = found
+        return replace(
+            plan, events=moved.events, noise_scale=moved.noise_scale, inner=moved,
+            certificate=moved.certificate, guarantee=moved.guarantee,
+        ), grid  # fmt: skip
+
+    def _refuse_list(self, one: Mechanism, spec: ProblemSpec, budget: Budget) -> str:
+        """Why a mechanism cannot choose from a list here; '' where it can, or does not choose."""
+        if not (self.on_grid and one.plan_on_list and find_kind(budget) in one.guarantees):
+            return ""
+        try:
+            one.plan_on_list(one.plan(spec, budget), spec)
+        except Unsupported as reason:
+            return str(reason)
+        return ""
 
     def _find(self, settings: Mapping[str, Any]) -> Mechanism:
         name = settings["chosen"]

@@ -10,15 +10,22 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Probability, Range
+from dperm_cli.losses.shared.score_units import find_units
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared import inner_mechanism, inner_noise, vertex_choice
+from dperm_cli.mechanisms.shared import (
+    inner_mechanism,
+    inner_noise,
+    list_choice,
+    secure_plan,
+)
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event, Exponential
+from dperm_cli.privacy.events import Event, Exponential, ListChoice
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
@@ -47,6 +54,21 @@ class HighProbability(Combinator):
 
     rho: Annotated[float, Range(above=0, high=1), Help("of failure; log2(2 / rho) runs")] = 0.05
     selection: Annotated[Probability, Help("share of epsilon for the choice among the runs")] = 0.5
+
+    def __post_init__(self) -> None:
+        """It has a secure form where the inner mechanism has one."""
+        super().__post_init__()
+        self._keep("secure", self.inner.secure)
+
+    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid]:
+        """The inner mechanism's secure form, and a choice by whole scores."""
+        assert isinstance(plan.inner, Plan)
+        units, loss = find_units(spec), spec.form
+        run, grid = secure_plan.secure_plan(self.inner, plan.inner, spec, loss)
+        choice, relation = cast(Exponential, plan.events[-1]), plan.guarantee.relation
+        law = list_choice.round_scores(choice, units, list_choice.choose_rule(plan), relation)
+        events = (*(run.events * self.runs), law)
+        return replace(plan, events=events, noise_scale=run.noise_scale, inner=run), grid
 
     @property
     def runs(self) -> int:
@@ -89,7 +111,6 @@ class HighProbability(Combinator):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """All runs, then one choice a trial."""
         *runs, last = plan.events
-        choice = cast(Exponential, last)
         size = len(runs) // plan.settings["runs"]
         points = [
             inner_mechanism.release_inside(
@@ -97,12 +118,23 @@ class HighProbability(Combinator):
             ).theta
             for part in (runs[at : at + size] for at in range(0, len(runs), size))
         ]
-        # from the problem's own facts, which the gate compares with the plan's
-        law = gate.stream(_law(view.spec, choice.exponent), view.spec.p)
+        if isinstance(last, ListChoice):
+            law = gate.stream(last, view.spec.p)
+        else:
+            # from the problem's own facts, which the gate compares with the plan's
+            choice = cast(Exponential, last)
+            law = gate.stream(_law(view.spec, choice.exponent), view.spec.p)
         # on the set, and nowhere else, the oscillation holds
         theta = np.stack([view.spec.constraint.project(point) for point in points], axis=1)
+        if isinstance(last, ListChoice):
+            units = find_units(view.spec)
+            scores = [
+                list_choice.count_objective(view, point, units) for point in theta.swapaxes(0, 1)
+            ]
+            chosen = list_choice.choose(law, np.stack(scores, axis=1), units.size, 0)
+            return Release(theta[np.arange(len(theta)), chosen])
         values = np.stack([view.objective(point) for point in theta.swapaxes(0, 1)], axis=1)
-        chosen = vertex_choice.choose(choice.exponent, values, vertex_choice.heights(law, 0))
+        chosen = list_choice.choose(law, values, 1.0, 0)
         return Release(law.release(theta[np.arange(len(theta)), chosen], 0))
 
     def adversary(self, budget: Budget) -> Adversary:

@@ -15,13 +15,14 @@ from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release, Steps, find_scale
-from dperm_cli.mechanisms.shared import vertex_choice
+from dperm_cli.mechanisms.shared import list_choice, vertex_choice
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Exponential, Gaussian
+from dperm_cli.privacy.events import Exponential, Gaussian, ListChoice
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import VALUE_BITS, Grid
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 from dperm_cli.views.central import CentralView
 
@@ -38,6 +39,8 @@ _NO_VERTICES = (
     "or mechanism.oracle=noise with delta > 0"
 )
 STEEPNESS = 2.0  # log odds of the adversary's choice
+# Of one record's gradient that a grid keeps, and of a sum of scores, at most.
+_SLOPE_BITS, _SUM_BITS = 20, 60
 RARE_LOG_ODDS = 5.0  # log odds up to which the rarer vertex is seen often enough for a bound
 
 
@@ -74,14 +77,20 @@ class FrankWolfe(Mechanism):
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     secure: ClassVar[bool] = True
 
-    def choose_secure_form(self, budget: Budget) -> FrankWolfe:
-        """Itself with noisy gradients: choices of vertices have no secure form."""
-        if self.oracle == "choice" or budget.delta == 0.0:
-            raise Unsupported(
-                "choices of vertices have no secure form: use mechanism.oracle=noise with "
-                "delta > 0, or noise=research"
-            )
-        return replace(self, oracle="noise")
+    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid] | None:
+        """Choices of vertices by whole scores; None for noisy gradients, whose noise is rounded."""
+        vertices = vertex_choice.list_vertices(spec.constraint)
+        if plan.settings["oracle"] != "choice" or vertices is None:
+            return None
+        grid = _find_grid(spec, vertices)
+        event, relation = plan.events[0], plan.guarantee.relation
+        assert isinstance(event, Exponential)
+        rule = list_choice.choose_rule(plan)
+        moves = _round_moves(spec, vertices, grid)
+        found = list_choice.round_slopes(event, *moves, rule, relation)
+        settings = {**plan.settings, "rule": rule}
+        scale = 1.0 / found.exponent
+        return replace(plan, events=(found,), noise_scale=scale, settings=settings), grid
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Oracle, steps and exponent or noise, from public facts alone."""
@@ -214,6 +223,45 @@ def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponent
     return Exponential(1.0 / scale, one, steps, gap=two)
 
 
+def _find_grid(spec: ProblemSpec, vertices: Vertices) -> Grid:
+    """The grid of records' gradients whose products with vertices are exact in integers.
+
+    Raises:
+        Unsupported: The loss has no compiled slope, or sums would not be exact.
+    """
+    if spec.form is None or spec.form.code is None:
+        raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
+    largest = 1.001 * spec.n * spec.lipschitz
+    public = spec.n * spec.regulariser.lipschitz(spec.constraint.radius, spec.p)
+    fine = math.frexp(spec.lipschitz)[1] - 1 - _SLOPE_BITS
+    # one bit is kept for the sum with the regulariser's part
+    coarse = math.frexp((largest + public) * vertices.longest)[1] - _SUM_BITS
+    exponent = max(fine, coarse, math.frexp(largest + public)[1] - VALUE_BITS)
+    if exponent > fine + _SLOPE_BITS // 2:
+        raise Unsupported(
+            f"sums of {spec.n} gradients are not exact on a grid that is fine enough for choices "
+            "of vertices; use mechanism.oracle=noise or noise=research"
+        )
+    return Grid(exponent)
+
+
+def _round_moves(spec: ProblemSpec, vertices: Vertices, grid: Grid) -> tuple[float, float]:
+    """How far one record's rounded gradient can move the difference of two vertices' scores, and
+    how far the difference of two records' can (docs/proofs/_secure_selections.md)."""
+    across, spread = vertices.spread(spec.constraint.diameter)
+    slack = 1.0 + (spec.p + 16.0) * 2.0**-52
+    one, entries = spec.lipschitz * across, bound_entries(spec)
+    if entries is not None:
+        one = min(one, entries.slope * spread / (2.0 * spec.constraint.inner_body.size))
+    assert spec.form is not None
+    assert spec.smoothness is not None
+    margin = spec.row_bound * spec.constraint.radius + spec.target_bound + spec.form.width
+    bend = spec.smoothness * margin / spec.row_bound if spec.row_bound > 0.0 else 0.0
+    error = (spec.p + 32.0) * 2.0**-52 * (spec.lipschitz + bend)
+    two, rounding = (spec.gradient_gap + 2.0 * error) * across, grid.step * spread
+    return one * slack + 0.5 * rounding, two + rounding
+
+
 class EntryBounds(NamedTuple):
     """What follows from |x|_inf <= b on a set of radius r in the L1 norm.
 
@@ -251,13 +299,17 @@ def _make_choice_oracle(view: CentralView, plan: Plan, gate: Gate):
     """Vertices by the exponential mechanism on their scores."""
     # from the problem's own facts, which the gate compares with the plan's
     event = _event(view.spec, "choice", plan.noise_scale, plan.steps)
-    law = gate.stream(event, view.spec.p)
+    whole = isinstance(plan.events[0], ListChoice)
+    law = gate.stream(plan.events[0] if whole else event, view.spec.p)
     vertices = vertex_choice.list_vertices(view.spec.constraint)
     assert vertices is not None
+    step_size = _find_grid(view.spec, vertices).step if whole else 1.0
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
-        scores = vertices.scores(gradient + public)
-        chosen = vertex_choice.choose(law.event.exponent, scores, vertex_choice.heights(law, step))
+        if whole:
+            scores, unit = vertices.whole_scores(gradient, public, step_size)
+            return vertices.take(list_choice.choose(law, scores, unit, step))
+        chosen = list_choice.choose(law, vertices.scores(gradient + public), 1.0, step)
         return law.release(vertices.take(chosen), step)
 
     return vertex

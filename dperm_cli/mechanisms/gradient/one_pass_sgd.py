@@ -53,15 +53,6 @@ class OnePassSgd(EitherNoise):
     one_pass: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
-    def choose_secure_form(self, budget: Budget) -> OnePassSgd:
-        """Itself with Gaussian noise: that of a Gamma norm has no secure form."""
-        if self.noise == "gamma" or budget.delta == 0.0:
-            raise Unsupported(
-                "noise of a Gamma norm has no secure form: use mechanism.noise=gaussian with "
-                "delta > 0, or noise=research"
-            )
-        return replace(self, noise="gaussian")
-
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[DisjointBatches]:
         """One pass over batches that suit the noise."""
         noise = "gamma_norm" if self.is_gamma(spec, budget) else "gaussian"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 
+from dperm_cli.losses.shared.score_units import find_units
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import list_choice, secure_net
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.choose_sampler import LawSampler, choose_sampler
@@ -38,6 +41,9 @@ class Exponential(Mechanism):
     Shapes: theta [trials, p]; trials are drawn one after the other. Unsupported: what the
     samplers do not reach.
 
+    ``noise=secure`` chooses from a finite net (at most ``secure_net.MOST_POINTS`` points, at most 3
+    dimensions) by permute-and-flip, exactly (docs/proofs/_secure_selections.md).
+
     ``calibration=paper`` takes the exponent epsilon / (2 L D), and for the grid walk a third of it
     [BST14, Alg. 7].
 
@@ -52,6 +58,7 @@ class Exponential(Mechanism):
     sampler: LawSampler = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure",)
+    secure: ClassVar[bool] = True
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
@@ -76,9 +83,23 @@ class Exponential(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Draw from the law of the plan's event."""
         spec, event = view.spec, cast(privacy_events.Exponential, plan.events[0])
+        if isinstance(event, privacy_events.ListChoice):
+            return secure_net.choose_point(view, plan, gate)
         # from the problem's own facts, which the gate compares with the plan's
         stream = gate.stream(self._law(spec, event.exponent), spec.p)
         return draw(view, plan, Target(spec, event.exponent), stream)
+
+    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid]:
+        """A choice from a finite net by permute-and-flip, at the same epsilon."""
+        relation, units = plan.guarantee.relation, find_units(spec)
+        left = Budget(plan.guarantee.epsilon, 0.0, relation)
+        chosen = secure_net.choose_net(self, plan.sampler.target)
+        made = replace(self, sampler=chosen).plan(spec, left)
+        law = cast(privacy_events.Exponential, made.events[0])
+        event = list_choice.round_scores(law, units, "permute_and_flip", relation)
+        drawn = secure_net.describe_net(chosen, Target(spec, event.exponent))
+        made = replace(made, **vars(design_draw(event, drawn, 1.0 / event.exponent)))
+        return made, list_choice.grid_of(units.size)
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """p / (c n): about what the density exp(-c sum) is off on average."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
+from dperm_cli.mechanisms.shared.nearest_secure import name_nearest
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
@@ -37,7 +38,8 @@ def make_secure_plan(
 def require_secure(mechanism: Mechanism) -> None:
     """``Unsupported`` for a mechanism without a secure form."""
     if not mechanism.secure:
-        raise Unsupported(f"{name_of(mechanism)} has no secure form; use noise=research")
+        name = name_of(mechanism)
+        raise Unsupported(f"{name} has no secure form; {name_nearest(name)}")
 
 
 def secure_plan(
@@ -51,6 +53,10 @@ def secure_plan(
     whose gradients are not made record by record.
     """
     require_secure(mechanism)
+    own = mechanism.plan_on_list
+    found = None if own is None else own(plan, spec)
+    if found is not None:
+        return found
     require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
     grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
@@ -75,12 +81,9 @@ def bound_gradient_error(spec: ProblemSpec, loss: Loss) -> float | None:
 def secure_channel_plan(plan: Plan) -> Plan:
     """The unchanged plan of a release by local channels, whose answers are discrete already.
 
-    ``Unsupported`` where some are a continuum.
+    ``Unsupported`` for what is no channel that is known.
     """
     for event in plan.events:
         if not event.discrete:
-            raise Unsupported(
-                "answers of the l_2 channel have no secure form; use mechanism.channel=l_inf or "
-                "l_1, or noise=research"
-            )
+            raise Unsupported(f"{type(event).__name__} has no secure form; use noise=research")
     return plan

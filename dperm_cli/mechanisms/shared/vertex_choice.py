@@ -16,6 +16,7 @@ _CUBE = 12  # dimensions of a cube whose corners are listed
 _LEAST = 2.0**-52  # the least uniform number that the generator makes
 _CELL = -math.log(_LEAST)
 _DEPTHS = 20
+_POINT_BITS = 20  # of the largest coordinate of a list, that whole scores keep
 
 
 class VertexTable:
@@ -31,6 +32,33 @@ class VertexTable:
     def scores(self, g: np.ndarray) -> np.ndarray:
         """<g, v> for every point, [..., p] -> [..., count]."""
         return g @ self._points.T
+
+    def whole_scores(self, g: np.ndarray, public: np.ndarray, step: float) -> WholeScores:
+        """<g + public, v> in whole units, [trials, count] int64, and the unit.
+
+        The points are rounded here, which is a public choice of others. ``g`` [trials, p] consists
+        of multiples of ``step``, a power of two.
+        """
+        cell = self._cell()
+        rounded = np.rint(self._points / cell).astype(np.int64)
+        scores = np.rint(g / step).astype(np.int64) @ rounded.T
+        rest = (public / step) @ rounded.T.astype(float)
+        return scores + np.rint(rest).astype(np.int64), cell * step
+
+    def spread(self, across: float) -> tuple[float, float]:
+        """Bounds on the L2 and the L1 distance of two rounded points, ``across`` that of points."""
+        p, cell = self._points.shape[1], self._cell()
+        furthest = 2.0 * float(np.max(np.sum(np.abs(self._points), axis=1))) + p * cell
+        return across + math.sqrt(p) * cell, min(math.sqrt(p) * across + p * cell, furthest)
+
+    @property
+    def longest(self) -> float:
+        """A bound on the L1 norm of a rounded point, in the cells that it is rounded to."""
+        p = self._points.shape[1]
+        return p * (float(np.max(np.abs(self._points))) / self._cell() + 1.0)
+
+    def _cell(self) -> float:
+        return math.ldexp(1.0, math.frexp(float(np.max(np.abs(self._points))))[1] - _POINT_BITS)
 
     def mix(self, weights: np.ndarray) -> np.ndarray:
         """Sum of weight times point, [..., count] -> [..., p]."""
@@ -55,6 +83,19 @@ class AxisVertices:
         along = self._radius * g
         return np.concatenate([along, -along], axis=-1) if self._signed else along
 
+    def whole_scores(self, g: np.ndarray, public: np.ndarray, step: float) -> WholeScores:
+        """As for a table; nothing is rounded, as the radius is in the unit."""
+        along = np.rint(g / step).astype(np.int64) + np.rint(public / step).astype(np.int64)
+        along = np.concatenate([along, -along], axis=-1) if self._signed else along
+        return along, self._radius * step
+
+    def spread(self, across: float) -> tuple[float, float]:
+        return across, 2.0 * self._radius
+
+    @property
+    def longest(self) -> float:
+        return 1.0
+
     def mix(self, weights: np.ndarray) -> np.ndarray:
         if self._signed:
             weights = weights[..., : self._p] - weights[..., self._p :]
@@ -67,6 +108,7 @@ class AxisVertices:
         return points
 
 
+WholeScores = tuple[np.ndarray, float]
 Vertices = VertexTable | AxisVertices
 
 

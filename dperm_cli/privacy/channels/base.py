@@ -28,7 +28,7 @@ class Channel(CheckedFields, ABC):
     shape: ClassVar[str]
     norm: ClassVar[float]
     code: ClassVar[int]
-    # the values of an answer do not depend on what goes in, so that it can be drawn exactly
+    # there are finitely many answers, whose values do not depend on what goes in
     discrete: ClassVar[bool] = True
 
     @property

@@ -25,6 +25,7 @@ from dperm_cli.privacy.events.black_boxes import (
     SamplerError,
     replaced_level,
 )
+from dperm_cli.privacy.events.choices import CHOICE_RULES, ListChoice
 from dperm_cli.privacy.events.laws import Exponential, RegularizedExponential, SparseAnswers
 from dperm_cli.privacy.events.moments import GaussianMoments, WishartDifference
 from dperm_cli.privacy.events.negative_binomial_selection import NegativeBinomialSelection

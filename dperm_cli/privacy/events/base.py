@@ -71,7 +71,7 @@ class Event(CheckedFields, ABC):
     law : the name of what one step draws; others may keep tables of facts by this name.
     draws_from_law : whether a sampler draws from a law made of the loss.
     samples_records : whether its stream draws at random which records are used.
-    discrete : whether what is released is discrete as it is, so that it needs no grid.
+    discrete : whether what a secure gate releases is discrete as it is, so that it needs no grid.
     stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
     alternatives : of a selection, the events of one run for each candidate.
     by_record_names : whether records are divided by the names that they got when they were read.
@@ -162,7 +162,7 @@ class Event(CheckedFields, ABC):
     def grid_diagonal(self, dim: int) -> float:
         """The norm of one grid cell's diagonal, in steps; ``Unsupported`` without a secure form."""
         name = type(self).__name__
-        raise Unsupported(f"{name}: only Gaussian and Laplace noise have a secure form")
+        raise Unsupported(f"{name}: only Gaussian, Laplace and Gamma-norm noise have a secure form")
 
     def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """The stream that carries the event out; called by ``Gate.stream`` alone."""

@@ -129,7 +129,7 @@ class Channel(Event):
 
     @property
     def discrete(self) -> bool:
-        return self.shape in ("l_inf", "l_1")
+        return self.shape in SHAPES
 
     @property
     def information(self) -> float:

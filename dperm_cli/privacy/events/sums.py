@@ -92,7 +92,7 @@ class GaussianMatrix(Gaussian):
         return super().range_delta(relation, dim * (dim + 1) // 2)
 
     def grid_diagonal(self, dim: int) -> float:
-        raise Unsupported("sums of matrices have no secure form; use mechanism=noisy_gd")
+        raise Unsupported("GaussianMatrix: sums of matrices have no secure form")
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,9 @@ class GammaNorm(OneSum):
         "a sum over all records plus noise of a uniform direction whose norm is Gamma "
         f"with scale {{scale}}{MOVES} (L2 norm)"
     )
+
+    def grid_diagonal(self, dim: int) -> float:
+        return math.sqrt(dim)
 
 
 @dataclass(frozen=True)
@@ -284,8 +287,6 @@ class DisjointBatches(NoiseEvent):
         return kind(self.scale, moves, self.count, gap=moves)
 
     def grid_diagonal(self, dim: int) -> float:
-        if self.noise != "gaussian":
-            return super().grid_diagonal(dim)
         return math.sqrt(dim)
 
     def range_delta(self, relation: str, dim: int) -> float:

@@ -26,6 +26,7 @@ from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_cha
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_direction import GRID_BITS
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
@@ -317,10 +318,13 @@ def list_plans(prepared: Prepared, budget: Budget) -> list[str]:
 
 
 def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
-    """The arithmetic of values and noise: ``float64``, a grid, or ``signs``."""
+    """The arithmetic of values and noise: ``float64``, a grid, ``signs``, or that of directions."""
     if grid is not None:
         return str(grid)
-    return "signs" if cell.noise == "secure" and kind == "local" else "float64"
+    if cell.noise == "secure" and kind == "local":
+        directions = getattr(cell.mechanism, "channel", "") == "l_2"
+        return f"directions on {Grid(-GRID_BITS)}" if directions else "signs"
+    return "float64"
 
 
 def open_release(

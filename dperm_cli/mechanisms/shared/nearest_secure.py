@@ -1,0 +1,35 @@
+"""What to use in place of a mechanism that has no secure form."""
+
+from __future__ import annotations
+
+from dperm_cli.core import registry
+
+# The nearest mechanisms to a draw from a law, the first the most like it, and how to ask for them.
+PURE = {
+    "objective_perturbation": "mechanism=objective_perturbation with mechanism.noise=gamma",
+    "approximate_minima_perturbation": (
+        "mechanism=approximate_minima_perturbation with mechanism.noise=gamma"
+    ),
+    "frank_wolfe": "mechanism=frank_wolfe on an L1 ball, a simplex or a polytope",
+}
+GAUSSIAN = {
+    "approximate_minima_perturbation": "mechanism=approximate_minima_perturbation",
+    "objective_perturbation": "mechanism=objective_perturbation",
+    "noisy_gd": "mechanism=noisy_gd",
+}
+
+
+_NEAREST = {"regularized_exponential": GAUSSIAN, "noisy_sgd": {"noisy_gd": GAUSSIAN["noisy_gd"]}}
+
+
+def name_nearest(name: str) -> str:
+    """What to use in place of the mechanism of this name, as an instruction."""
+    return name_mechanisms(_NEAREST.get(name, {}))
+
+
+def name_mechanisms(among: dict[str, str]) -> str:
+    """The first of them that has a secure form, as an instruction; else ``noise=research``."""
+    for name, words in among.items():
+        if registry.load("mechanism", name).secure:
+            return f"use {words}, or noise=research"
+    return "use noise=research"
