@@ -30,7 +30,8 @@ class ChoiceStream(Stream):
             unit: what one of a score stands for, in the unit of the summed loss.
             step: the number of the choice.
         """
-        if getattr(scores, "dtype", None) != np.int64 or np.ndim(scores) != 2:
+        whole = isinstance(scores, np.ndarray) and scores.dtype == np.int64
+        if not whole or scores.ndim != 2:
             raise PrivacyError("scores of a list are whole numbers: int64 [trials, count]")
         if len(scores) not in (1, self.trials):
             raise PrivacyError(f"scores of {len(scores)} trials at choices of {self.trials}")

@@ -21,7 +21,7 @@ batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
 choices        entries of a public list                                   yes
 selections     numbers of runs, each with a gate of its own               no
-channels       answers of users' devices (``privacy.channels``)           discrete ones
+channels       answers of users' devices (``privacy.channels``)           yes
 =============  =======================================  ================  ==================
 
 W and W' are independent Wishart matrices of order q with q + 1 degrees of freedom; the values are
