@@ -133,7 +133,9 @@ class Mechanism(CheckedFields, ABC):
         requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
             that is ``quadratic``.
         secure: whether it can run with noise on a grid. It then sees records only through
-            ``view.gradient_sum``.
+            ``view.gradient_sum``, and through certified minimisers.
+        plan_on_grid: ``plan_on_grid(spec, plan, loss)``, the plan with noise on a grid and the
+            grid, where it does more than to release sums of gradients; None for such sums.
         trust: ``local`` where it gets a ``LocalView``.
         space: ``kernel`` where it works on a kernel's minimiser.
         features: the finite map of a kernel whose rows it sees.
@@ -163,6 +165,7 @@ class Mechanism(CheckedFields, ABC):
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()
     secure: ClassVar[bool] = False
+    plan_on_grid: ClassVar[Any] = None
     trust: ClassVar[str] = "central"
     space: ClassVar[str] = "parameters"
     features: ClassVar[str | None] = None

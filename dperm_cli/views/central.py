@@ -288,9 +288,11 @@ def _refuse(*_: Any, **__: Any) -> Any:
 class GridView(CentralView):
     """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
 
-    Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid. The
-    rounded gradients are added as integers. So the sums of neighbouring data sets differ by exactly
-    one record's rounded gradient (or two, if one is replaced). The loss needs a compiled slope.
+    Minimisers are those of ``find_perturbed_minimisers``, whose whole error is certified; what is
+    rounded to the grid is the point found. Every record's gradient is shortened to norm
+    ``spec.lipschitz`` and rounded to the grid. The rounded gradients are added as integers. So the
+    sums of neighbouring data sets differ by exactly one record's rounded gradient (or two, if one
+    is replaced). The loss needs a compiled slope.
 
     >>> from dperm_cli.mechanisms.adversary import linear_pair
     >>> GridView(linear_pair("replace_one")[0], Grid(-10)).x
@@ -322,5 +324,7 @@ class GridView(CentralView):
 
     x = y = property(_refuse)
     batch_gradient = parts = curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = clipped_losses = _refuse
-    find_perturbed_minimisers = replace_set = map_rows = _refuse
+    minimiser = clipped_losses = map_rows = _refuse
+
+    def _make_view(self, problem: Problem) -> GridView:
+        return GridView(problem, self._grid)

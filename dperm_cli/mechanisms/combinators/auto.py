@@ -13,11 +13,13 @@ from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, predicted_risk
 from dperm_cli.mechanisms.shared.predicted_risk import Prediction, Ranking, find_kind
+from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan, secure_plan
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem.problem import Loss, ProblemSpec
 
 AMONG = (
     "objective_perturbation", "noisy_gd", "sufficient_statistics", "output_perturbation",
@@ -123,7 +125,23 @@ class Auto(Mechanism):
             else:
                 asked.append(one)
         found = predicted_risk.rank(asked, spec, budget)
-        return Ranking(found.fits, refused | found.refusals)
+        fits = tuple(one for one in found.fits if self._keeps_form(one, spec, refused))
+        return Ranking(fits, refused | found.refusals)
+
+    def _keeps_form(self, one: Prediction, spec: ProblemSpec, refused: dict[str, str]) -> bool:
+        """Whether a plan has the form of noise that the run asks for; ``refused`` says why not."""
+        if not self.on_grid or self.by_users or spec.form is None:
+            return True
+        try:
+            secure_plan(one.mechanism, one.plan, spec, spec.form)
+        except Unsupported as error:
+            refused[one.name] = str(error)
+            return False
+        return True
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """The secure form of the mechanism that was chosen."""
+        return secure_inner_plan(self._find(plan.settings), plan, spec, loss)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The plan of the mechanism chosen, and why it was; Unsupported where none has one."""

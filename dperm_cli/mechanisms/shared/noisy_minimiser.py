@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -96,10 +98,18 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
 
 
 def release_minimiser(
-    view: CentralView, event: Event, certificate: float, gate: Gate
+    view: CentralView, event: Event, settings: Mapping[str, Any], gate: Gate
 ) -> np.ndarray:
-    """The minimiser plus the event's noise, projected to the set, [trials, p]."""
+    """The minimiser plus the event's noise, projected to the set, [trials, p].
+
+    ``settings`` name the ``distance`` at which it is certain to be found, or the ``minimiser_gap``
+    that is asked for.
+    """
     noise = gate.stream(event, view.spec.p)
-    found = view.minimiser(certificate)
+    if "distance" in settings:
+        nothing = np.zeros((1, view.spec.p))
+        found = view.find_perturbed_minimisers(nothing, 0.0, settings["distance"])[0]
+    else:
+        found = view.minimiser(settings["minimiser_gap"])
     noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
     return view.spec.constraint.project(noisy)
