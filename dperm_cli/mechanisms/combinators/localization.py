@@ -86,7 +86,9 @@ class Localization(Combinator):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Stage 1 for all trials at once, stage 2 on each trial's own set."""
         first, reach = plan.events[0], plan.settings["radius"]
-        centres = noisy_minimiser.release_minimiser(view, first, plan.settings, gate)
+        centres = noisy_minimiser.release_minimiser(
+            view, first, plan.settings["minimiser_gap"], gate
+        )
         second = inner_mechanism.inner_plan(plan, plan.events[1:])
         body, by_public = view.spec.constraint, {"radius": reach}
         if self.inner.by_rows:

@@ -76,7 +76,9 @@ class OutputPerturbation(EitherNoise):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One minimisation, one draw a trial, and the projection."""
-        return Release(noisy_minimiser.release_minimiser(view, plan.events[0], plan.settings, gate))
+        gap, distance = (plan.settings.get(name) for name in ("minimiser_gap", "distance"))
+        event = plan.events[0]
+        return Release(noisy_minimiser.release_minimiser(view, event, gap, gate, distance))
 
     def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
         """With a minimiser that is certain to be found, whatever the records are."""

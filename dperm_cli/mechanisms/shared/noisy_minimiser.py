@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -98,18 +96,20 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
 
 
 def release_minimiser(
-    view: CentralView, event: Event, settings: Mapping[str, Any], gate: Gate
+    view: CentralView,
+    event: Event,
+    certificate: float,
+    gate: Gate,
+    distance: float | None = None,
 ) -> np.ndarray:
     """The minimiser plus the event's noise, projected to the set, [trials, p].
 
-    ``settings`` name the ``distance`` at which it is certain to be found, or the ``minimiser_gap``
-    that is asked for.
+    It is found to a gap of ``certificate``, or within a ``distance`` where one is given.
     """
     noise = gate.stream(event, view.spec.p)
-    if "distance" in settings:
-        nothing = np.zeros((1, view.spec.p))
-        found = view.find_perturbed_minimisers(nothing, 0.0, settings["distance"])[0]
+    if distance is None:
+        found = view.minimiser(certificate)
     else:
-        found = view.minimiser(settings["minimiser_gap"])
+        found = view.find_perturbed_minimisers(np.zeros((1, view.spec.p)), 0.0, distance)[0]
     noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
     return view.spec.constraint.project(noisy)
