@@ -133,9 +133,10 @@ class Mechanism(CheckedFields, ABC):
         requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
             that is ``quadratic``.
         secure: whether it can run with noise on a grid (``choose_secure_form``). It then sees
-            records only through exact sums (``views.grid.GridView``).
-        plan_on_list: ``plan_on_list(plan, spec)``, of one that is ``secure`` by choosing from a
-            finite list: the plan of its release and its grid, or None where it chooses nothing.
+            records only through exact sums and certified minimisers (``views.grid.GridView``).
+        plan_on_grid: ``plan_on_grid(spec, plan, loss)``, of one that does more than to release
+            sums over records: the plan with noise on a grid, and the grid. None for such sums,
+            which ``mechanisms.shared.secure_plan`` knows how to put on one.
         trust: ``local`` where it gets a ``LocalView``.
         space: ``kernel`` where it works on a kernel's minimiser.
         features: the finite map of a kernel whose rows it sees.
@@ -165,7 +166,7 @@ class Mechanism(CheckedFields, ABC):
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()
     secure: ClassVar[bool] = False
-    plan_on_list: ClassVar[Any] = None
+    plan_on_grid: ClassVar[Any] = None
     trust: ClassVar[str] = "central"
     space: ClassVar[str] = "parameters"
     features: ClassVar[str | None] = None
@@ -242,10 +243,6 @@ class Mechanism(CheckedFields, ABC):
         Raises:
             Unsupported: none of them suits the budget.
         """
-        return self
-
-    def find_chosen(self, plan: Plan) -> Mechanism:
-        """The mechanism that releases by the plan: itself, or one that it chose."""
         return self
 
     def share_statistics(self, budget: Budget) -> Any:

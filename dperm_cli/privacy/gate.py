@@ -194,13 +194,14 @@ class Gate:
 
     # --- for streams --------------------------------------------------------------------------
 
-    def draws(self, kind: str) -> KeyedNoise | GridNoise:
-        """The noise of a new stream."""
+    def draws(self, kind: str, own_grid: int | None = None) -> KeyedNoise | GridNoise:
+        """The noise of a new stream; with secure noise on the plan's grid or on its own one."""
         if self._grid is None:
             return KeyedNoise(self.keys())  # refused by a gate for channels
         if kind == WISHART:
             raise PrivacyError(f"{kind} noise has no secure form")
-        return GridNoise(self.trials, self._grid.step, self.source)
+        grid = self._grid if own_grid is None else Grid(own_grid)
+        return GridNoise(self.trials, grid.step, self.source)
 
     def steps(self, number: int) -> StepRecord:
         """The steps of a new stream."""

@@ -38,7 +38,7 @@ class NoiseSource(Protocol):
     system: bool
     source: Any
 
-    def draws(self, kind: str) -> Any:
+    def draws(self, kind: str, own_grid: int | None = None) -> Any:
         """The noise of a new stream: ``streams.KeyedNoise`` or ``grid_noise.GridNoise``."""
 
     def steps(self, number: int) -> Any:

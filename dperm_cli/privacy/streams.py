@@ -104,7 +104,7 @@ class NoiseStream(Stream):
     def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.kind, self.scale = event.noise_law, event.scale
-        self._noise = gate.draws(self.kind)
+        self._noise = gate.draws(self.kind, event.own_grid)
         self._steps = gate.steps(event.count)
 
     @property

@@ -11,7 +11,7 @@ from dperm_cli.core.help import help_page
 RUNS = {
     "pure": ("mechanism=noisy_gd", "privacy=pure"),
     "relation": ("mechanism=local_sgd", "privacy.relation=add_remove"),
-    "secure": ("mechanism=output_perturbation", "ridge=0.1", "noise=secure"),
+    "secure": ("mechanism=regularized_exponential", "ridge=0.1", "noise=secure"),
     "local": ("mechanism=noisy_gd", "privacy=local"),
     "loss": ("mechanism=objective_perturbation", "loss=hinge"),
     "set": ("mechanism=frank_wolfe", "privacy=pure", "constraint=l2_ball"),

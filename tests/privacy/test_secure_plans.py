@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -212,6 +214,13 @@ def test_replay_on_the_grid(loss, relation):
         assert np.array_equal(first.theta, again.theta)
         worst = max(worst, player.worst)
     assert 0.3 < worst <= 1.0
+
+
+def with_gaussian_noise(mechanism):
+    """The mechanism, or the one inside it, with the noise that has a secure form."""
+    if hasattr(mechanism, "noise"):
+        return replace(mechanism, noise="gaussian")
+    return replace(mechanism, inner=with_gaussian_noise(mechanism.inner))
 
 
 @pytest.mark.parametrize("name", registry.names("mechanism"))

@@ -13,12 +13,13 @@ from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, predicted_risk
 from dperm_cli.mechanisms.shared.predicted_risk import Prediction, Ranking, find_kind
+from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan, secure_plan
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import Loss, ProblemSpec
 
 AMONG = (
     "objective_perturbation", "noisy_gd", "sufficient_statistics", "output_perturbation",
@@ -121,15 +122,29 @@ class Auto(Mechanism):
                 refused[name] = f"is for {one.trust} trust"
             elif self.on_grid and not one.secure:
                 refused[name] = "has no secure form"
-            elif reason := self._refuse_list(one, spec, budget):
-                refused[name] = reason
             else:
                 try:
                     asked.append(one.choose_secure_form(budget) if self.on_grid else one)
                 except Unsupported as reason:
                     refused[name] = str(reason)
         found = predicted_risk.rank(asked, spec, budget)
-        return Ranking(found.fits, refused | found.refusals)
+        fits = tuple(one for one in found.fits if self._keeps_form(one, spec, refused))
+        return Ranking(fits, refused | found.refusals)
+
+    def _keeps_form(self, one: Prediction, spec: ProblemSpec, refused: dict[str, str]) -> bool:
+        """Whether a plan has the form of noise that the run asks for; ``refused`` says why not."""
+        if not self.on_grid or self.by_users or spec.form is None:
+            return True
+        try:
+            secure_plan(one.mechanism, one.plan, spec, spec.form)
+        except Unsupported as error:
+            refused[one.name] = str(error)
+            return False
+        return True
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """The secure form of the mechanism that was chosen."""
+        return secure_inner_plan(self._find(plan.settings), plan, spec, loss)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The plan of the mechanism chosen, and why it was; Unsupported where none has one."""
@@ -158,38 +173,12 @@ class Auto(Mechanism):
         found = inner_mechanism.inner_plan(plan, plan.events)
         return inner_mechanism.release_inside(chosen, view, found, gate)
 
-    def find_chosen(self, plan: Plan) -> Mechanism:
-        """The candidate that the plan names."""
-        return self._find(plan.settings).find_chosen(plan)
-
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""
         kind = find_kind(budget)
         first = next(one for one in self.candidates if kind in one.guarantees)
         found = first.adversary(budget)
         return replace(found, mechanism=replace(self, among=(found.mechanism,)))
-
-    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid] | None:
-        """The chosen mechanism's."""
-        own, inner = self._find(plan.settings).plan_on_list, cast(Plan, plan.inner)
-        found = None if own is None else own(inner, spec)
-        if found is None:
-            return None
-        moved, grid = found
-        return replace(
-            plan, events=moved.events, noise_scale=moved.noise_scale, inner=moved,
-            certificate=moved.certificate, guarantee=moved.guarantee,
-        ), grid  # fmt: skip
-
-    def _refuse_list(self, one: Mechanism, spec: ProblemSpec, budget: Budget) -> str:
-        """Why a mechanism cannot choose from a list here; '' where it can, or does not choose."""
-        if not (self.on_grid and one.plan_on_list and find_kind(budget) in one.guarantees):
-            return ""
-        try:
-            one.plan_on_list(one.plan(spec, budget), spec)
-        except Unsupported as reason:
-            return str(reason)
-        return ""
 
     def _find(self, settings: Mapping[str, Any]) -> Mechanism:
         name = settings["chosen"]

@@ -26,7 +26,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Exponential, ListChoice
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.central import CentralView
 
 _MU_FACTORS = (1.0, 0.95, 0.8)  # factors on the runs' mu: some laws are only nearly Gaussian
@@ -60,10 +60,10 @@ class HighProbability(Combinator):
         super().__post_init__()
         self._keep("secure", self.inner.secure)
 
-    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid]:
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
         """The inner mechanism's secure form, and a choice by whole scores."""
         assert isinstance(plan.inner, Plan)
-        units, loss = find_units(spec), spec.form
+        units = find_units(spec)
         run, grid = secure_plan.secure_plan(self.inner, plan.inner, spec, loss)
         choice, relation = cast(Exponential, plan.events[-1]), plan.guarantee.relation
         law = list_choice.round_scores(choice, units, list_choice.choose_rule(plan), relation)

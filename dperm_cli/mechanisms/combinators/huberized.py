@@ -11,8 +11,10 @@ from dperm_cli.core.fields import Auto, Help, Positive
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, predicted_risk
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
+from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
 from dperm_cli.views.central import CentralView
 
@@ -71,6 +73,14 @@ class Huberized(ChangedProblem):
         found = inner_mechanism.inner_plan(plan, plan.events)
         return inner_mechanism.release_inside(self.inner, seen, found, gate)
 
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """The inner mechanism's secure form, for the rounded loss."""
+        width = plan.settings["width"]
+        chosen = self if width is None else replace(self, width=width)
+        facts = chosen._round_facts(spec)
+        rounded = chosen.round_loss(spec) or loss
+        return secure_inner_plan(self.inner, plan, facts, rounded)
+
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """The inner mechanism's on the rounded loss, and about what rounding adds."""
         width = plan.settings["width"]
@@ -95,6 +105,9 @@ class Huberized(ChangedProblem):
 
     def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
         """The public facts of the problem with the rounded loss."""
+        return self._round_facts(spec)
+
+    def _round_facts(self, spec: ProblemSpec) -> ProblemSpec:
         loss = self.round_loss(spec)
         if loss is None:
             return spec

@@ -23,7 +23,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Gaussian, ListChoice
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import VALUE_BITS, Grid
-from dperm_cli.problem.problem import ProblemSpec, without_curvature
+from dperm_cli.problem.problem import Loss, ProblemSpec, without_curvature
 from dperm_cli.views.central import CentralView
 
 _STEP_COUNTS = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
@@ -77,7 +77,7 @@ class FrankWolfe(Mechanism):
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     secure: ClassVar[bool] = True
 
-    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid] | None:
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid] | None:
         """Choices of vertices by whole scores; None for noisy gradients, whose noise is rounded."""
         vertices = vertex_choice.list_vertices(spec.constraint)
         if plan.settings["oracle"] != "choice" or vertices is None:

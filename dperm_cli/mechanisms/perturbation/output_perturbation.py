@@ -9,11 +9,13 @@ from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import EitherNoise, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
+from dperm_cli.mechanisms.shared.minimisers_on_grid import put_minimiser_on_grid
 from dperm_cli.mechanisms.shared.noise_law import noise_moment
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.central import CentralView
 
 
@@ -46,6 +48,7 @@ class OutputPerturbation(EitherNoise):
     ] = "auto"
 
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = True
 
     def scale(self, spec: ProblemSpec, budget: Budget) -> float:
         """S / epsilon or S / mu."""
@@ -73,8 +76,13 @@ class OutputPerturbation(EitherNoise):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One minimisation, one draw a trial, and the projection."""
-        certificate = plan.settings["minimiser_gap"]
-        return Release(noisy_minimiser.release_minimiser(view, plan.events[0], certificate, gate))
+        gap, distance = (plan.settings.get(name) for name in ("minimiser_gap", "distance"))
+        event = plan.events[0]
+        return Release(noisy_minimiser.release_minimiser(view, event, gap, gate, distance))
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """With a minimiser that is certain to be found, whatever the records are."""
+        return put_minimiser_on_grid(spec, plan)
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """(s^2 / 2) times the trace of the Hessian: that of the ridge, and of a record's loss."""

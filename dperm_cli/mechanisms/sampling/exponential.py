@@ -18,7 +18,7 @@ from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.choose_sampler import LawSampler, choose_sampler
 from dperm_cli.views.central import CentralView
@@ -89,7 +89,7 @@ class Exponential(Mechanism):
         stream = gate.stream(self._law(spec, event.exponent), spec.p)
         return draw(view, plan, Target(spec, event.exponent), stream)
 
-    def plan_on_list(self, plan: Plan, spec: ProblemSpec) -> tuple[Plan, Grid]:
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
         """A choice from a finite net by permute-and-flip, at the same epsilon."""
         relation, units = plan.guarantee.relation, find_units(spec)
         left = Budget(plan.guarantee.epsilon, 0.0, relation)

@@ -96,10 +96,20 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
 
 
 def release_minimiser(
-    view: CentralView, event: Event, certificate: float, gate: Gate
+    view: CentralView,
+    event: Event,
+    certificate: float,
+    gate: Gate,
+    distance: float | None = None,
 ) -> np.ndarray:
-    """The minimiser plus the event's noise, projected to the set, [trials, p]."""
+    """The minimiser plus the event's noise, projected to the set, [trials, p].
+
+    It is found to a gap of ``certificate``, or within a ``distance`` where one is given.
+    """
     noise = gate.stream(event, view.spec.p)
-    found = view.minimiser(certificate)
+    if distance is None:
+        found = view.minimiser(certificate)
+    else:
+        found = view.find_perturbed_minimisers(np.zeros((1, view.spec.p)), 0.0, distance)[0]
     noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
     return view.spec.constraint.project(noisy)

@@ -15,6 +15,7 @@ from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
 from dperm_cli.mechanisms.shared import noise_law
+from dperm_cli.mechanisms.shared.minimisers_on_grid import put_perturbed_on_grid
 from dperm_cli.mechanisms.shared.noise_law import noise_moment
 from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.privacy.accounting import calibrate
@@ -22,7 +23,8 @@ from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.problem import ProblemSpec, without_curvature
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem.problem import Loss, ProblemSpec, without_curvature
 from dperm_cli.solvers import perturbed_minimiser
 from dperm_cli.views.central import CentralView
 
@@ -85,6 +87,7 @@ class PerturbedMechanism(Mechanism):
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     attack_floor: ClassVar[float] = 0.85  # for Gamma-norm noise only
+    secure: ClassVar[bool] = True
 
     @property
     def given_strength(self) -> float | None:
@@ -124,6 +127,10 @@ class PerturbedMechanism(Mechanism):
         first, second = cast(tuple[PerturbedObjective, GammaNorm | Gaussian], plan.events[:2])
         planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
         return Release(_noisy_minimiser(view, planned, gate, self.is_centred))
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """Linear term and released point on grids, each of its own."""
+        return put_perturbed_on_grid(spec, plan)
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """That of the linear term, which is noise on the sum of gradients."""

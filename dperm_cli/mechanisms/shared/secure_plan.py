@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
-from dperm_cli.mechanisms.shared.inner_mechanism import name_of
+from dperm_cli.mechanisms.shared.inner_mechanism import describe_inner, inner_plan, name_of
 from dperm_cli.mechanisms.shared.nearest_secure import name_nearest
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
@@ -53,16 +53,14 @@ def secure_plan(
     whose gradients are not made record by record.
     """
     require_secure(mechanism)
-    own = mechanism.plan_on_list
-    found = None if own is None else own(plan, spec)
+    own = mechanism.plan_on_grid
+    found = None if own is None else own(spec, plan, loss)
     if found is not None:
         return found
     require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
     grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
-    # inside a combinator gradients are those of another problem
-    changed = mechanism.find_chosen(plan).inner is not None
-    error = None if changed else bound_gradient_error(spec, loss)
+    error = bound_gradient_error(spec, loss)
     events = tuple(put_on_grid(event, spec.p, grid, relation, error) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
@@ -76,6 +74,26 @@ def bound_gradient_error(spec: ProblemSpec, loss: Loss) -> float | None:
     if loss.code is None or spec.smoothness is None:
         return None
     return ERROR_UNIT * (spec.p + 32.0) * (spec.lipschitz + spec.smoothness * spec.bounds.radius)
+
+
+def secure_inner_plan(
+    inner: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss
+) -> tuple[Plan, Grid]:
+    """The plan of a mechanism that adds no event to its ``inner`` one's, on the inner one's grid.
+
+    Args:
+        inner: the mechanism whose plan ``plan.inner`` is.
+        plan: the plan of the mechanism around it.
+        spec: public facts of the inner mechanism's problem.
+        loss: its loss.
+    """
+    found, grid = secure_plan(inner, inner_plan(plan, plan.events), spec, loss)
+    settings = {**plan.settings, "inner": describe_inner(inner, found)}
+    moved = replace(
+        plan, events=found.events, noise_scale=found.noise_scale, settings=settings, inner=found,
+        certificate=found.certificate, guarantee=found.guarantee,
+    )  # fmt: skip
+    return moved, grid
 
 
 def secure_channel_plan(plan: Plan) -> Plan:

@@ -72,6 +72,8 @@ class Event(CheckedFields, ABC):
     draws_from_law : whether a sampler draws from a law made of the loss.
     samples_records : whether its stream draws at random which records are used.
     discrete : whether what a secure gate releases is discrete as it is, so that it needs no grid.
+    own_grid : with secure noise: the exponent of the step of its noise's own grid; None for the
+        grid of the plan.
     stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
     alternatives : of a selection, the events of one run for each candidate.
     by_record_names : whether records are divided by the names that they got when they were read.
@@ -93,6 +95,7 @@ class Event(CheckedFields, ABC):
     draws_from_law = False
     samples_records = False
     discrete = False
+    own_grid: Any = None
     alternatives: Any = ()
     by_record_names: Any = False
 

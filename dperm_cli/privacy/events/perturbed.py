@@ -24,6 +24,7 @@ from dperm_cli.privacy.events.base import (
 
 NOISES = ("gamma_norm", "gaussian")
 UNLIKELY = 2.0**-50
+OWN_BITS = 40  # of the scale of a linear term, that its grid keeps
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ class PerturbedObjective(NoiseEvent):
         if self.noise == "gamma_norm":
             return self.jacobian + self.ratio(relation)
         return self.jacobian + joint_epsilon(self.delta, self.ratio(relation), second, relation)
+
+    @property
+    def own_grid(self) -> int:
+        """The linear term leaves no trace on the grid of what is released: it has a fine one."""
+        return math.frexp(self.scale)[1] - 1 - OWN_BITS
 
     def largest_noise(self, dim: int) -> float:
         """The largest 2-norm that one draw of the linear term can have."""

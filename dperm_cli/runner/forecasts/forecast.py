@@ -16,6 +16,7 @@ from dperm_cli.mechanisms.combinators.auto import Auto
 from dperm_cli.mechanisms.shared import predicted_risk
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
 from dperm_cli.mechanisms.shared.predicted_risk import Prediction
+from dperm_cli.mechanisms.shared.secure_plan import secure_plan
 from dperm_cli.privacy.accounting.attack_risk import AttackRisk, find_attack_risk
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data, PublicFacts
@@ -261,6 +262,8 @@ def _predict(
         (reason,) = ranked.refusals.values()
         raise Unsupported(reason)
     (best,) = ranked.fits
+    if asked.on_grid and not asked.by_users and spec.form is not None:
+        best = replace(best, plan=secure_plan(mechanism, best.plan, spec, spec.form)[0])
     if not asked.on_grid:
         best = replace(best, plan=plan_with_reserve(mechanism, spec, budget))
     noise = find_noise(spec, best.risk)
