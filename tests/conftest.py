@@ -40,19 +40,71 @@ LONG = (
 )
 
 
+# files of whose grids every fifth case is in the default suite
+IN_TURN = (
+    "breaks/test_choices_privacy.py",
+    "breaks/test_files_of_others.py",
+    "breaks/test_minimiser_distance_is_paid.py",
+    "breaks/test_mutants_survive.py",
+    "breaks/test_predict_files.py",
+    "breaks/test_utility_auto.py",
+    "breaks/test_utility_auto_tasks.py",
+    "breaks/test_utility_baselines.py",
+    "breaks/test_utility_choices.py",
+    "breaks/test_utility_descent.py",
+    "breaks/test_utility_floor.py",
+    "breaks/test_utility_plan.py",
+    "breaks/test_utility_sufficient_statistics.py",
+    "cli/test_strange_data.py",
+    "contract/test_check.py",
+    "contract/test_contracts.py",
+    "contract/test_kernel_mechanisms.py",
+    "contract/test_mechanisms.py",
+    "contract/test_pairs.py",
+    "loops/test_proximal_chain.py",
+    "mechanisms/test_kernel_semi_interactive.py",
+    "mechanisms/test_noisy_sgd.py",
+    "results/test_figure_layout.py",
+    "results/test_hostile_names.py",
+    "runner/test_audit_cells.py",
+    "runner/test_fuzz.py",
+    "runner/test_neighbour_runs.py",
+    "runner/test_record_digest.py",
+    "runner/test_supervisor.py",
+    "samplers/test_proximal.py",
+    "samplers/test_rejection.py",
+    "samplers/test_truncated_gaussian.py",
+    "sets/test_sets_all.py",
+    "sets/test_sets_localised.py",
+    "solvers/test_optimum.py",
+    "solvers/test_optimum_lasso.py",
+    "solvers/test_optimum_pairs.py",
+    "structure/test_outside_plugins.py",
+)
+
+
+def _count_turns(item: pytest.Item) -> int:
+    """Of how many cases of its grid one is in the default suite; 1 where all are."""
+    if "/".join(item.path.parts[-2:]) in IN_TURN and hasattr(item, "callspec"):
+        return 5
+    return 1 if item.get_closest_marker("in_turn") is None else 3
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Sort the files, and of a grid marked ``in_turn`` make two cases of three slow tests: in the
-    default suite each value of one axis meets every third value of another."""
+    default suite each value of one axis meets every third value of another. Of the grids of files
+    in ``IN_TURN`` it is every fifth."""
     seen: dict[tuple, dict[int, int]] = {}
     for item in items:
-        if item.get_closest_marker("in_turn") is None:
+        turns = _count_turns(item)
+        if turns == 1:
             continue
         place = 0
         for axis, value in item.callspec.params.items():
             values = seen.setdefault((item.path, item.originalname, axis), {})
             place += values.setdefault(id(value), len(values))
-        if place % 3:
+        if place % turns:
             item.add_marker(pytest.mark.slow)
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))

@@ -104,6 +104,7 @@ def test_many_kills(zygote, whole, words, most):
 FULL = pytest.mark.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=FULL)])
 def test_a_signal_ends_workers_and_keeps_finished_cells(zygote, whole, number):
     out = f"signal{int(number)}"

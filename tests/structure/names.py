@@ -27,6 +27,7 @@ class Names:
     def __init__(self, package: Package) -> None:
         self.package = package
         self._scopes: dict[ast.AST, Scope] = {}
+        self._meanings: dict[tuple[ast.AST, bool, int], set[str]] = {}
         self._stars: dict[str, list[str]] = {module.name: [] for module in package}
         self.classes: dict[str, tuple[Module, ast.ClassDef]] = {}
         self.functions: set[str] = set()
@@ -49,6 +50,12 @@ class Names:
         """
         if node is None or depth == 0:
             return set()
+        key = (node, inside, depth)
+        if key not in self._meanings:
+            self._meanings[key] = self._find_meanings(module, node, inside, depth)
+        return set(self._meanings[key])
+
+    def _find_meanings(self, module: Module, node: ast.AST, inside: bool, depth: int) -> set[str]:
         if isinstance(node, ast.Name):
             return self._look_up(module, node, inside, depth - 1)
         if isinstance(node, ast.Attribute):
