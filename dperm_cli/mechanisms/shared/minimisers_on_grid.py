@@ -5,7 +5,7 @@ set: this is proved, rounding errors of its gradients included (``solvers.pertur
 The point is rounded to the grid of step g, and noise is added there. So two neighbouring data sets
 move it by at most what their exact minimisers are apart, and 2 rho + g sqrt(p). The linear term of
 a perturbed objective is rounded to a grid of its own, of step h, which moves minimisers by at most
-h sqrt(p) / Lam. Proofs: docs/proofs/_secure_noise.md.
+h sqrt(p) / Lam. Proofs: the page on secure noise.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def secure_plan(
 def bound_gradient_error(spec: ProblemSpec, loss: Loss) -> float | None:
     """How far one record's computed gradient is from the exact one, at most; None where unknown.
 
-    It is known of a smooth loss of one margin (docs/proofs/_secure_noise.md, Lemma 4).
+    It is known of a smooth loss of one margin (Lemma 4 of the page on secure noise).
     """
     if loss.code is None or spec.smoothness is None:
         return None
