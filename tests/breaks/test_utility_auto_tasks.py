@@ -124,7 +124,7 @@ def test_it_stands_beside_others_in_a_sweep(dperm, tmp_path):
 
 
 def test_what_no_mechanism_can_is_a_row_with_a_reason(dperm, tmp_path):
-    few = "mechanism.among=[noisy_gd,mirror_descent]"
+    few = "mechanism.among=[noisy_gd,sufficient_statistics]"
     rows = run_rows(dperm, *table_words(tmp_path, "binary", 60, 3), *AUTO, few, "delta=0",
                     "noise=secure", code=1)  # fmt: skip
     assert [row["status"] for row in rows] == ["unsupported"]

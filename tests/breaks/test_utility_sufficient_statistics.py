@@ -276,10 +276,6 @@ def test_plans_of_all_data_with_the_same_facts_are_one(tmp_path):
     assert one.settings == other.settings
 
 
-# --- what the issue asks for and the branch lacks ----------------------------------------------
-
-
-@not_yet(1, "no secure form")
 def test_it_has_a_secure_form(dperm, tmp_path):
     row = run(dperm, tmp_path, "noise=secure", "mechanism.noise=gaussian")
     assert row["arithmetic"].startswith("grid")
