@@ -47,8 +47,8 @@ def test_secure_noise_has_a_choice_of_its_own(dperm):
     done = dperm(*RUN, *SQUARED, "noise=secure", "trials=1", "format=json")
     (row,) = done.rows
     found = json.loads(row["settings"])
-    assert found["chosen"] == "noisy_gd"
-    assert found["refused"]["sufficient_statistics"] == "has no secure form"
+    assert found["chosen"] == "sufficient_statistics"
+    assert found["inner"]["noise"] == "gaussian"
     assert row["arithmetic"].startswith("grid")
 
 
@@ -56,7 +56,7 @@ def test_secure_noise_has_a_choice_of_its_own(dperm):
     ("keys", "reason"),
     [
         (("calibration=paper",), "name a mechanism for calibration=paper"),
-        (("privacy=pure", "noise=secure"), "sufficient_statistics: has no secure form"),
+        (("privacy=pure", "mechanism.among=[noisy_gd]"), "noisy_gd: gives approx guarantees"),
     ],
 )
 def test_what_it_cannot_do_is_one_row_with_the_reason(dperm, keys, reason):
