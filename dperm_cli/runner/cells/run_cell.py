@@ -304,10 +304,20 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     spec: Any = prepared.spec
     if cell.noise != "secure":
         return copy_plan(plan_with_reserve(cell.mechanism, spec, budget)), None
+    require_own_rows(cell)
     if budget.trust == "local":
         return secure_channel_plan(copy_plan(cell.mechanism.plan(spec, budget))), None
     plan, grid = make_secure_plan(cell.mechanism, spec, budget, prepared.problem.loss)
     return copy_plan(plan), grid
+
+
+def require_own_rows(cell: cell_schema.Cell) -> None:
+    """``Unsupported`` for secure noise on features of a kernel.
+
+    They are made by products over many rows at once, so that their last bits follow from others'.
+    """
+    if cell.kernel is not None:
+        raise Unsupported("features of a kernel have no secure form; use noise=research")
 
 
 def list_plans(prepared: Prepared, budget: Budget) -> list[str]:

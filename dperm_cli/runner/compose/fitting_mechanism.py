@@ -43,6 +43,8 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
         budget, kind = run_cell.find_budget(asked)
+        if one.noise == "secure":
+            run_cell.require_own_rows(one)
         if one.noise != "secure":
             run_cell.plan_with_reserve(mechanism, spec, budget)
         elif kind == "local":
