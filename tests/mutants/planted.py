@@ -349,12 +349,10 @@ HARMLESS = (
     Planted(
         "a local variable has another name", "noisy_minimiser.release_minimiser",
         """\
-found = view.minimiser(certificate)
 noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
 return view.spec.constraint.project(noisy)""",
         """\
-least = view.minimiser(certificate)
-released = noise.add(np.tile(least, (gate.trials, 1)), 0)
+released = noise.add(np.tile(found, (gate.trials, 1)), 0)
 return view.spec.constraint.project(released)""",
         "The same calls with the same values.",
         ("run", *FEW, "mechanism=output_perturbation", "ridge=0.1"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -136,8 +137,10 @@ def test_a_ledger_takes_no_relation_partition_or_noise_that_there_is_not():
 
 def test_which_have_a_form_on_a_grid():
     for name, event in EVENTS.items():
-        if name in ("Gaussian", "Laplace", "GammaNorm"):
+        if name in ("Gaussian", "Laplace", "GammaNorm") or name.startswith("DisjointBatches"):
             assert event.grid_diagonal(9) == (9.0 if name == "Laplace" else 3.0)
+        elif name == "GaussianMoments":
+            assert event.grid_diagonal(9) == math.sqrt(45 + 9)  # a triangle of 9 and a vector
         elif name.startswith("ListChoice"):
             assert event.grid_diagonal(9) == 0.0  # its rounding is in its oscillation
         else:

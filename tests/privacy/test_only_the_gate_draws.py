@@ -41,6 +41,7 @@ GENERATORS = {
     "core/files.py",  # names of temporary files
     "runner/sweep/shared_data.py",  # names of temporary folders
     "runner/forecasts/risk_curves.py",  # records and noise of problems that stand for another
+    "runner/forecasts/rehearsal.py",  # which of the public records a forecast runs on
 }
 MODULES = {"random", "secrets", "uuid"}
 # Functions that make random numbers, of a generator or of words, wherever they are imported.
