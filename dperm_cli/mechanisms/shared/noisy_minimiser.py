@@ -98,7 +98,7 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
 def release_minimiser(
     view: CentralView,
     event: Event,
-    certificate: float,
+    certificate: float | None,
     gate: Gate,
     distance: float | None = None,
 ) -> np.ndarray:
@@ -108,6 +108,7 @@ def release_minimiser(
     """
     noise = gate.stream(event, view.spec.p)
     if distance is None:
+        assert certificate is not None
         found = view.minimiser(certificate)
     else:
         found = view.find_perturbed_minimisers(np.zeros((1, view.spec.p)), 0.0, distance)[0]
