@@ -7,6 +7,7 @@ releases of the same law. How many releases are compared depends on how long one
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -140,6 +141,9 @@ def _compare_laws(
     report: Report, name: str, mine: OpenedCell, other: OpenedCell, seed: int, tape: Any = None
 ) -> None:
     """Test whether two cells release points of the same law, by independent draws of both."""
+    if not _have_one_noise(mine, other):
+        report.not_attacked.append(f"{name}: their plans differ in noise or rule")
+        return
     trials = _law_trials(report, mine)
     if not trials:
         report.not_attacked.append(f"{name}: a release takes too long to be made often")
@@ -149,6 +153,13 @@ def _compare_laws(
     report.law = law.worst if report.law is None else min(law.worst, report.law)
     if not law.is_alike:
         report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
+
+
+def _have_one_noise(mine: OpenedCell, other: OpenedCell) -> bool:
+    """Whether both plans release by events of the same kinds and scales."""
+    if [type(event) for event in mine.plan.events] != [type(event) for event in other.plan.events]:
+        return False
+    return math.isclose(mine.plan.noise_scale, other.plan.noise_scale, rel_tol=1e-3)
 
 
 def count_numbers(one: OpenedCell) -> float:

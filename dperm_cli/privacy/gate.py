@@ -215,8 +215,11 @@ class Gate:
         return np.stack([stream_key(seed, number) for seed in self._seeds])
 
     def words(self) -> secure_noise.Source:
-        """The operating system's generator, for choices from lists."""
-        if self._grid is None and not self.system:
+        """The operating system's generator, for choices from lists.
+
+        A gate with a tape has it as well: the replays of audits hear choices of secure plans.
+        """
+        if self._grid is None and not self.system and self.tape is None:
             raise PrivacyError("a choice from a list is drawn by a secure gate alone")
         return self.source
 
