@@ -297,7 +297,7 @@ def _releases_sums(one: OpenedCell) -> bool:
 
 
 def _is_moments(event: Any) -> bool:
-    return getattr(event, "gap_survives_rounding", False)
+    return event.gap_survives_rounding
 
 
 def _names_distance(settings: Mapping[str, Any]) -> bool:

@@ -98,6 +98,7 @@ class Event(CheckedFields, ABC):
     own_grid: Any = None
     alternatives: Any = ()
     by_record_names: Any = False
+    gap_survives_rounding: ClassVar[bool] = False
 
     @abstractmethod
     def kind(self) -> str:
