@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from dperm_cli.core.symmetric import triangle_size
 from dperm_cli.loops import exact_noise, exact_sums, sgd
 from dperm_cli.losses.base import to_dense
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.data import Data, Matrix
-from dperm_cli.problem.problem import Constraint, Loss, Problem
-from dperm_cli.views.central import CentralView, clip_rows
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Loss, Problem
+from dperm_cli.views.central import CentralView
 
 
 def has_exact_sums(loss: Loss) -> bool:
@@ -74,18 +73,6 @@ class GridView(CentralView):
         )
         return out.astype(float) * self._grid.step
 
-    def map_rows(
-        self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
-    ) -> CentralView:
-        """As for ``CentralView``; each row is mapped and shortened on its own."""
-
-        def map_one_by_one(x: Matrix) -> np.ndarray:
-            # a product over all rows may add up in an order that follows from the others
-            one_by_one = (x[i : i + 1] for i in range(x.shape[0]))
-            return np.concatenate([clip_rows(to_dense(rows(row)), row_bound) for row in one_by_one])
-
-        return super().map_rows(map_one_by_one, row_bound, constraint)
-
     def replace_set(self, **changes: Any) -> GridView:
         """A view of the same records with another (public) set, another loss or another ridge."""
         found = super().replace_set(**changes)
@@ -119,4 +106,4 @@ class GridView(CentralView):
 
     x = y = property(_refuse)
     curvature_sum = moment_sum = potential = objective = _refuse
-    minimiser = clipped_losses = _refuse
+    minimiser = clipped_losses = map_rows = _refuse

@@ -274,6 +274,6 @@ def test_a_grid_view_shows_no_records():
             getattr(view, name)
     with pytest.raises(PrivacyError):
         view.curvature_sum(np.zeros((1, 3)))
-    for name in ("objective", "minimiser", "potential", "clipped_losses"):
+    for name in ("objective", "minimiser", "potential", "map_rows", "clipped_losses"):
         with pytest.raises(PrivacyError):
             getattr(view, name)(np.zeros((1, 3)))

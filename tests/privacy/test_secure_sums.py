@@ -74,22 +74,6 @@ def test_sums_are_exact_whatever_the_order_of_the_records(loss, form):
     assert np.max(np.abs(total - plain(problem))) <= 57 * 0.5 * GRID.step * 1.01
 
 
-def test_a_mapped_row_follows_from_its_record_alone():
-    """A product over all rows may add up in another order when the others change."""
-    problem = small_problem(n=23, p=7)
-    mapped = np.random.default_rng(1).standard_normal((7, 5))
-    theta, other = np.full((1, 5), 0.1), make_ball(1.0, 5)
-    x, y = problem.data.x, problem.data.y
-
-    def add(rows, labels):
-        view = GridView(with_rows(problem, rows, labels), GRID)
-        return view.map_rows(lambda x: x @ mapped, 0.5, other).gradient_sum(theta)
-
-    parts = [add(x[i : i + 1], y[i : i + 1]) for i in range(23)]
-    assert np.array_equal(add(x, y), np.sum(parts, axis=0))
-    assert all(np.linalg.norm(part) <= 0.5 for part in parts)
-
-
 def test_batches_are_parts_of_the_sum():
     problem = small_problem(n=50, p=5)
     view, theta = GridView(problem, GRID), np.full((2, 5), 0.1)
@@ -148,7 +132,6 @@ CASES = [
     ("one_pass_sgd", {"batches": 3, "noise": "gaussian"}, {}),
     ("one_pass_sgd", {"batches": 3, "noise": "gamma"}, {}),
     ("sufficient_statistics", {}, {"loss": "squared"}),
-    ("projected", {"inner": NoisyGd(steps=20), "m": 2}, {}),
     ("huberized", {"inner": NoisyGd(steps=20)}, {"loss": "hinge"}),
     ("noisy_gd", {"steps": 20}, {"loss": "multinomial"}),
     ("noisy_gd", {"steps": 20}, {"loss": "l2_median"}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +10,10 @@ from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, projected_problem
 from dperm_cli.mechanisms.shared.projected_problem import CLIP, ProjectedMechanism, ProjectedSpace
-from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem import random_projection
-from dperm_cli.problem.problem import Loss, ProblemSpec
+from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
 _ADVERSARY_DIMENSION = 16  # dimensions of the adversary's records: |Phi| = 4
@@ -47,16 +44,9 @@ class Projected(ProjectedMechanism):
     1
     """
 
-    secure_as_inner: ClassVar[bool] = True
-
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
         """The one Phi of all trials."""
         return projected_problem.build_space(self, spec, m)
-
-    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
-        """The inner mechanism's secure form, in R^m."""
-        facts = projected_problem.project_facts(spec, plan.space)
-        return secure_inner_plan(self.inner, plan, facts, loss)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
