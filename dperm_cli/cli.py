@@ -200,6 +200,8 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "verify": _defer("verify"),
     "compare": _defer("compare"),
     "predict": _defer("predict"),
+    "schema": _defer("schema"),
+    "release": _defer("release"),
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),

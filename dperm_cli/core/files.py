@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import zlib
@@ -122,6 +124,29 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         write_atomically(folder / name, content)
     print(f"wrote {folder}: {', '.join(files)}", file=sys.stderr)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make a new folder with these files: all of them or, on any error, no folder.
+
+    Args:
+        folder: The folder, which is not there yet; the one above is made where there is none.
+        files: Contents by name.
+
+    Raises:
+        StorageError: It cannot be written, or is there.
+    """
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    with storage_errors(folder):
+        try:
+            unfinished.mkdir(parents=True)
+            for name, content in files.items():
+                write_atomically(unfinished / name, content)
+            os.rename(unfinished, folder)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        sync_folder(folder.parent)
 
 
 @contextmanager
@@ -321,18 +346,38 @@ class OutputFile:
         Raises:
             StorageError: It cannot be written.
         """
+        with self.open() as file:
+            file.write(data)
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """A binary file whose bytes are its content when the block ends without an error.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
         with storage_errors(self.path):
             descriptor, target = _find_descriptor(self.path), _follow(self.path)
             if descriptor is None and find_special(target) is None:
-                write_atomically(target, data)
+                with open_atomically(target) as file:
+                    yield file
                 return
             sys.stdout.flush()
             if descriptor is None:
                 opened = os.open(target, os.O_WRONLY | os.O_NOCTTY)
             else:
                 opened = os.dup(descriptor)
-            with open(opened, "wb") as file:
-                file.write(data)
+            with os.fdopen(opened, "wb") as file:
+                yield file
+
+    @contextmanager
+    def open_text(self) -> Iterator[IO[str]]:
+        """As ``open``, for text in UTF-8."""
+        with self.open() as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            yield text
+            text.flush()
+            text.detach()
 
 
 def _follow(path: Path) -> Path:
