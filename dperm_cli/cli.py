@@ -202,6 +202,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "predict": _defer("predict"),
     "schema": _defer("schema"),
     "release": _defer("release"),
+    "budget": _defer("budget"),
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),

@@ -301,6 +301,17 @@ def append_durably(path: Path, data: bytes) -> None:
         sync_file(path.parent)
 
 
+def truncate_file(path: Path, size: int) -> None:
+    """Take away what lies beyond the first ``size`` bytes of a file.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    with storage_errors(path):
+        os.truncate(path, size)
+        sync_file(path)
+
+
 @dataclass(frozen=True)
 class OutputFile:
     """A file that the user named, to be written once all of it is known.
@@ -417,7 +428,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
+def hold_lock(path: Path, wait: bool = False, required: bool = False) -> Iterator[bool]:
     """Hold the lock of this file name while the block runs; the file goes with the lock.
 
     The system lets go of a lock when its process ends, however it ends. Where the file system has
@@ -426,18 +437,19 @@ def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
     Args:
         path: The lock's file; its folder is made where there is none.
         wait: Whether to wait for whoever holds it.
+        required: Whether to refuse a file system that has no locks.
 
     Yields:
         Whether the lock is held; always True with ``wait``.
 
     Raises:
-        StorageError: The file cannot be made.
+        StorageError: The file cannot be made, or not be locked where that is required.
     """
     from filelock import FileLock  # 40 ms to import, and most verbs lock nothing
 
     lock = FileLock(path, mode=0o600, fallback_to_soft=False)
     with storage_errors(path):
-        held = _acquire(lock, path, wait)
+        held = _acquire(lock, path, wait, required)
     try:
         yield held
     finally:
@@ -448,7 +460,7 @@ def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
             lock.release()
 
 
-def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
+def _acquire(lock: BaseFileLock, path: Path, wait: bool, required: bool) -> bool:
     why: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for _ in range(_MOST_TRIES):
         try:
@@ -460,7 +472,7 @@ def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
             why = error  # another process took the empty folder away in between
             continue
         except OSError as error:
-            if error.errno not in NO_LOCKS:
+            if required or error.errno not in NO_LOCKS:
                 raise
         return True
     raise why

@@ -89,9 +89,14 @@ def check_words(words: list[str]) -> None:
         parse_request([word for word in rest if "=" in word and not word.startswith("columns=")])
     elif verb == "new":
         assert rest[0] in KINDS
+    elif verb == "budget":
+        from dperm_cli.runner.verbs.budget import ACTIONS, KEYS
+
+        assert rest[0] in ACTIONS
+        assert set(settings_in(rest)) <= set(KEYS)
     elif verb in ("schema", "release"):
         # the table is not there, which is said after all words were read
-        with pytest.raises(InputError, match=r"no such file|must be"):
+        with pytest.raises(InputError, match=r"no such (file|budget)|must be"):
             dispatch(words)
     elif verb == "check":
         assert os.path.exists(rest[0])

@@ -89,9 +89,14 @@ def draw_release(
     (theta,) = run_cell.read_points(cell.mechanism, released, 1, held)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
-    chosen = planned.plan.settings.get("chosen")
     return SingleRelease(
         theta, planned.plan, planned.guarantee,
-        chosen if isinstance(chosen, str) else cell.mechanism_name,
+        name_mechanism(prepared, planned.plan),
         run_cell.describe_arithmetic(cell, planned.kind, planned.grid),
     )  # fmt: skip
+
+
+def name_mechanism(prepared: Prepared, plan: Plan) -> str:
+    """The mechanism of a plan: the one that ``auto`` chose, where it was asked for."""
+    chosen = plan.settings.get("chosen")
+    return chosen if isinstance(chosen, str) else prepared.cell.mechanism_name

@@ -20,10 +20,17 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
+from dperm_cli.privacy.accounting.budget_filter import spend_of
 from dperm_cli.privacy.accounting.group_privacy import budget_for_record
+from dperm_cli.results.ledger import budget_ledger
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.cells.single_release import SingleRelease, draw_release, plan_release
+from dperm_cli.runner.cells.single_release import (
+    SingleRelease,
+    draw_release,
+    name_mechanism,
+    plan_release,
+)
 from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting
 from dperm_cli.runner.models import model_card, model_file, release_folder, save_model
@@ -33,7 +40,7 @@ from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
 
-OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter")
+OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget")
 TRUTHS = ("false", "true")
 # keys of a run that a release settles itself
 SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "force", "tune")
@@ -54,18 +61,25 @@ def release(arguments: list[str]) -> int:
     named = words.settings.get("out", f"outputs/releases/{table.stem}")
     folder = Path(checks.folder("out", named))
     number = release_folder.check_folder(folder, again)
+    budget = words.settings.get("budget")
+    if budget is not None:
+        budget_ledger.read_budget(budget)  # refused before the table is read
     asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"))
     with threadpool_limits(1), suppress_warnings():
         try:
-            made = make_release(asked, schema, folder, number)
+            made = make_release(asked, schema, folder, number, budget)
         except Unsupported as reason:
             print(f"dperm: unsupported: {reason}", file=sys.stderr)
             return EXIT_FAILED
-        prepared, single, found = made
+        prepared, single, found, entry = made
         to = release_folder.write_release(folder, number, list_files(found))
+        if budget is not None:
+            budget_ledger.finish(budget, entry, str(to))
         if diagnosed:
             release_folder.write_diagnostics(folder, number, find_diagnostics(prepared, single))
     told = {"release": str(to), "number": number, **summarise(found)}
+    if budget is not None:
+        told |= {"budget": budget, "rest": budget_ledger.read_budget(budget).describe_rest()}
     if form == "json":
         print(json_lines([told]))
     else:
@@ -102,11 +116,15 @@ def ask_for(operands: list[str], words: tuple[str, ...], delimiter: str | None) 
 
 
 def make_release(
-    request: Request, schema: TableSchema, folder: Path, number: int
-) -> tuple[run_cell.Prepared, SingleRelease, Publishable]:
+    request: Request, schema: TableSchema, folder: Path, number: int, budget_name: str | None
+) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str]:
     """Plan from public facts, count the release, and only then draw.
 
+    Returns:
+        The cell, its release, what of it may leave, and the id of its entry in the budget.
+
     Raises:
+        PrivacyError: the release does not fit into the budget.
         InputError: the request makes no sense, or the table does not fit the schema.
         Unsupported: no mechanism has a secure form for it.
     """
@@ -120,7 +138,15 @@ def make_release(
     budget = run_cell.find_budget(prepared)[0]
     planned = plan_release(prepared, budget_for_record(budget, schema.unit.at_most))
 
+    entry = ""
+
     def count() -> None:
+        nonlocal entry
+        if budget_name is not None:
+            spend = spend_of(planned.plan.events, planned.guarantee, schema.unit.at_most)
+            what = f"{schema.target.column}: release {number} in {folder}"
+            chosen = name_mechanism(prepared, planned.plan)
+            entry = budget_ledger.reserve(budget_name, spend, budget.relation, chosen, what)
         facts = {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation}
         release_folder.begin_release(folder, number, facts)
 
@@ -129,7 +155,7 @@ def make_release(
         single.plan, single.theta, prepared.spec, described, mechanism=single.mechanism,
         noise="secure", arithmetic=single.arithmetic, population=prepared.cell.population,
     )  # fmt: skip
-    return prepared, single, found
+    return prepared, single, found, entry
 
 
 def list_files(found: Publishable) -> Mapping[str, bytes]:
