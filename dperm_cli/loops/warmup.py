@@ -20,6 +20,7 @@ from dperm_cli.loops import (
     local_channels,
     local_learning,
     proximal_chain,
+    row_maps,
     sgd,
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches
@@ -55,6 +56,8 @@ def warmup() -> float:
     records, ball = proximal_chain.pack_records(x, y), (np.zeros((1, 2)), np.ones(1))
     law = proximal_chain.Law(proximal_chain.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
     proximal_chain.advance(records, law, 0.1, proximal_chain.Chain(theta[0]), 1, np.full(64, 0.5))
+    row_maps.multiply_rows(x, x, 1.0, np.empty((2, 2)))
+    row_maps.map_to_waves(x, x, 1.0, np.empty((2, 4)))
     _local(key)
     order, slopes = np.arange(2), np.zeros(2)
     for kind in (np.float64, np.float32):

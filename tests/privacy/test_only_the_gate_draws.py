@@ -36,6 +36,8 @@ GENERATORS = {
     "runner/audits/fuzz.py",  # a fresh seed for a search
     "runner/verbs/ask.py",  # a fresh seed for a session
     "runner/models/session_record.py",  # names of sessions
+    "runner/models/budget_ledger.py",  # names of entries
+    "estimators/base.py",  # the seed of research noise, from scikit-learn's random state
     "audit",  # attacks: neighbours and halves of runs
     "results/ledger/release_log_lines.py",  # names of fresh releases
     "core/files.py",  # names of temporary files

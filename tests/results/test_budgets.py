@@ -32,7 +32,7 @@ from dperm_cli.privacy.accounting.budget_filter import (
 )
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Gaussian, Laplace
-from dperm_cli.results.ledger import budget_ledger
+from dperm_cli.runner.models import budget_ledger
 from tests.cli.test_release import SCHEMA, release, write
 
 ONE = Spend(epsilon=1.0)

@@ -13,6 +13,7 @@ PACKAGE = "dperm_cli"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
+    ("estimators",),
     ("api",),
     ("runner",),
     ("audit", "results"),

@@ -10,7 +10,10 @@ from tests.structure.measure import COUNTED, SCALED, House
 # Measures that miss their target, or have none, with what they were when this was written. These
 # numbers may only go down: whoever lowers a measure lowers its number here, and takes the line out
 # when the target is met. A measure without a line is held to its target.
-CEILINGS: dict[str, float] = {"circles-in-typing": 0}
+CEILINGS: dict[str, float] = {
+    "circles-in-typing": 0,
+    "plugins": 12,  # three of them: an estimator is named after its loss or set
+}
 TARGETS = {name: target for name, target, *_ in (*COUNTED, *SCALED)}
 # how much code there is goes up with every feature: it is measured, and held to nothing
 HELD = tuple(name for name in measure.MEASURES if name not in ("code", "test-code"))

@@ -10,11 +10,14 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.kernels.base import Kernel, products
+from dperm_cli.loops import row_maps
 from dperm_cli.problem.data import Matrix
 
 _CUT = 1e-10  # eigenvalues of K_ZZ below this share of the largest count as zero
@@ -22,9 +25,14 @@ _BLOCK = 4096  # rows mapped at once
 
 
 class Features(ABC):
-    """A map of rows [m, columns] to [m, dim] with rows of norm at most ``bound``."""
+    """A map of rows [m, columns] to [m, dim] with rows of norm at most ``bound``.
+
+    Attributes:
+        maps_alone: whether ``apply_alone`` exists, which rounds each row by itself.
+    """
 
     bound: float
+    maps_alone: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -45,6 +53,10 @@ class Features(ABC):
                 self.raw(rows[start : start + _BLOCK]), bound
             )
         return out
+
+    def apply_alone(self, rows: Matrix) -> np.ndarray:
+        """psi of every row, [m, dim], whose last bits follow from that row alone."""
+        raise NotImplementedError(f"{type(self).__name__} maps rows together")
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,16 @@ class Fourier(Features):
     size: int
     bound: float = 1.0
     _kept: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    maps_alone: ClassVar[bool] = True
+
+    def apply_alone(self, rows: Matrix) -> np.ndarray:
+        out, columns = np.empty((rows.shape[0], self.dim)), np.ascontiguousarray(self.frequencies.T)
+        for start in range(0, rows.shape[0], _BLOCK):
+            part: Any = rows[start : start + _BLOCK]
+            dense = part.toarray() if sparse.issparse(part) else np.ascontiguousarray(part)
+            row_maps.map_to_waves(dense, columns, self.bound, out[start : start + _BLOCK])
+        return out
 
     @property
     def dim(self) -> int:

@@ -8,9 +8,11 @@ from typing import ClassVar
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
+from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.central import CentralView
 
 
@@ -33,12 +35,17 @@ class RandomFeatures(ChangedProblem):
     """
 
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from
+    secure_as_inner: ClassVar[bool] = True
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the mapped rows."""
         found = self.inner.plan(spec, budget)
         settings = {"features": spec.p, "inner": inner_mechanism.describe_inner(self.inner, found)}
         return inner_mechanism.wrap_plan(found, settings)
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """The inner mechanism's secure form, on rows that were mapped one by one."""
+        return secure_inner_plan(self.inner, plan, spec, loss)
 
     def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
         """They are those of the mapped rows already."""

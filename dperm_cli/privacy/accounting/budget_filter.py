@@ -178,7 +178,7 @@ def choose_order(epsilon: float, delta: float) -> tuple[float, float]:
         order = 1.0 + math.exp(log_order)
         return -room_at(order, epsilon, delta) / order
 
-    found = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         negative_share, bounds=(-6.0, 16.0), method="bounded", options={"xatol": 1e-10}
     )
     order = 1.0 + math.exp(found.x)

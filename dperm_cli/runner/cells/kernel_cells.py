@@ -109,10 +109,17 @@ def make_feature_rows(
     cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None
 ) -> KernelCell:
     """The problem with its rows computed; they are kept for the next cells of the problem."""
-    x, x_test = _map_data(problem.data, dense=not _whole(cell))
+    x, x_test = _map_data(problem.data, dense=not _whole(cell), alone=maps_alone(cell, problem))
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
     return KernelCell(replace(problem, data=problem.data.with_rows(x, x_test=x_test)), own)
+
+
+def maps_alone(cell: cell_schema.Cell, problem: Problem) -> bool:
+    """Whether each row is mapped by itself, as secure noise needs it, and can be."""
+    x = problem.data.x
+    possible = isinstance(x, PendingRows) and x.features.maps_alone
+    return cell.noise == "secure" and possible and not _whole(cell)
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
@@ -174,18 +181,20 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
     )  # fmt: skip
 
 
-def _map_data(data: Data, dense: bool) -> tuple[Any, Any]:
+def _map_data(data: Data, dense: bool, alone: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
 
     return _MAPPED_ROWS.recall(
-        f"{data.fingerprint} {dense} {data.n}",
-        lambda: (_map_rows(data.x, dense), _map_rows(data.x_test, dense)),
+        f"{data.fingerprint} {dense} {alone} {data.n}",
+        lambda: (_map_rows(data.x, dense, alone), _map_rows(data.x_test, dense, alone)),
     )
 
 
-def _map_rows(pending: PendingRows | None, dense: bool) -> Any:
+def _map_rows(pending: PendingRows | None, dense: bool, alone: bool) -> Any:
     if pending is None:
         return None
+    if alone:
+        return pending.features.apply_alone(pending.rows)
     if dense:
         return pending.features.apply(pending.rows)
     return mapped_rows.map_rows(pending.features, pending.rows)

@@ -72,6 +72,7 @@ class Prepared:
     noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
     kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem. ``code`` is
     what makes the record, as the record keeps it; ``plugins`` are those from outside, in words.
+    ``rows_alone`` says that each row of psi(x) was made by itself.
     """
 
     cell: cell_schema.Cell
@@ -82,6 +83,7 @@ class Prepared:
     code: CodeIdentity
     kernel: KernelProblem | None = None
     plugins: str | None = None
+    rows_alone: bool = False
 
     @cached_property
     def padded_problem(self) -> Problem:
@@ -212,8 +214,9 @@ def make_feature_rows(prepared: Prepared) -> Prepared:
     cell = prepared.cell
     if cell.kernel is None:
         return prepared
+    alone = kernel_cells.maps_alone(cell, prepared.problem)
     made = kernel_cells.make_feature_rows(cell, prepared.problem, prepared.kernel)
-    return replace(prepared, problem=made.problem, kernel=made.kernel)
+    return replace(prepared, problem=made.problem, kernel=made.kernel, rows_alone=alone)
 
 
 def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
@@ -304,20 +307,23 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     spec: Any = prepared.spec
     if cell.noise != "secure":
         return copy_plan(plan_with_reserve(cell.mechanism, spec, budget)), None
-    require_own_rows(cell)
+    require_own_rows(prepared)
     if budget.trust == "local":
         return secure_channel_plan(copy_plan(cell.mechanism.plan(spec, budget))), None
     plan, grid = make_secure_plan(cell.mechanism, spec, budget, prepared.problem.loss)
     return copy_plan(plan), grid
 
 
-def require_own_rows(cell: cell_schema.Cell) -> None:
-    """``Unsupported`` for secure noise on features of a kernel.
+def require_own_rows(prepared: Prepared) -> None:
+    """``Unsupported`` for secure noise on features of a kernel that are made of many rows at once.
 
-    They are made by products over many rows at once, so that their last bits follow from others'.
+    The last bits of such a row follow from others'.
     """
-    if cell.kernel is not None:
-        raise Unsupported("features of a kernel have no secure form; use noise=research")
+    if prepared.cell.kernel is not None and not prepared.rows_alone:
+        raise Unsupported(
+            "these features of a kernel have no secure form: use kernel.features=fourier with a "
+            "kernel that is a function of x - z, or noise=research"
+        )
 
 
 def list_plans(prepared: Prepared, budget: Budget) -> list[str]:

@@ -44,7 +44,7 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
         spec: Any = asked.spec
         budget, kind = run_cell.find_budget(asked)
         if one.noise == "secure":
-            run_cell.require_own_rows(one)
+            run_cell.require_own_rows(asked)
         if one.noise != "secure":
             run_cell.plan_with_reserve(mechanism, spec, budget)
         elif kind == "local":

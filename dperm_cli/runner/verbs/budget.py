@@ -11,8 +11,8 @@ from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.privacy.accounting.budget_filter import KEPT_SHARE, RULES, BudgetFilter
 from dperm_cli.privacy.budget import RELATIONS
-from dperm_cli.results.ledger import budget_ledger
 from dperm_cli.results.records.schema import json_lines
+from dperm_cli.runner.models import budget_ledger
 
 ACTIONS = ("create", "show", "list")
 KEYS = ("epsilon", "delta", "relation", "rule", "kept_share", "format")

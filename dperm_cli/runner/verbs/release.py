@@ -21,20 +21,20 @@ from dperm_cli.core.errors import (
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
 from dperm_cli.privacy.accounting.budget_filter import spend_of
-from dperm_cli.privacy.accounting.group_privacy import budget_for_record
-from dperm_cli.results.ledger import budget_ledger
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.cells.single_release import (
-    SingleRelease,
-    draw_release,
-    name_mechanism,
-    plan_release,
-)
+from dperm_cli.runner.cells.single_release import SingleRelease, name_mechanism
 from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting
-from dperm_cli.runner.models import model_card, model_file, release_folder, save_model
+from dperm_cli.runner.models import (
+    budget_ledger,
+    model_card,
+    model_file,
+    release_folder,
+    save_model,
+)
 from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.models.release_model import release_model
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
@@ -134,27 +134,24 @@ def make_release(
     save_model.check_cell(study.cells[0])
     prepared = prepare(study.cells)[0]
     preflight.check_loaded([prepared], study.keys, folder)
-    described = save_model.schema_of(prepared)
-    budget = run_cell.find_budget(prepared)[0]
-    planned = plan_release(prepared, budget_for_record(budget, schema.unit.at_most))
-
     entry = ""
 
-    def count() -> None:
+    def count(planned: run_cell.Planned) -> None:
         nonlocal entry
         if budget_name is not None:
             spend = spend_of(planned.plan.events, planned.guarantee, schema.unit.at_most)
             what = f"{schema.target.column}: release {number} in {folder}"
             chosen = name_mechanism(prepared, planned.plan)
-            entry = budget_ledger.reserve(budget_name, spend, budget.relation, chosen, what)
-        facts = {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation}
+            entry = budget_ledger.reserve(budget_name, spend, prepared.cell.relation, chosen, what)
+        record = planned.budget
+        facts = {
+            "epsilon_of_one_record": record.epsilon,
+            "delta_of_one_record": record.delta,
+            "relation": record.relation,
+        }
         release_folder.begin_release(folder, number, facts)
 
-    single = draw_release(prepared, planned, count)
-    found = Publishable.of(
-        single.plan, single.theta, prepared.spec, described, mechanism=single.mechanism,
-        noise="secure", arithmetic=single.arithmetic, population=prepared.cell.population,
-    )  # fmt: skip
+    single, found = release_model(prepared, count)
     return prepared, single, found, entry
 
 
