@@ -107,7 +107,7 @@ if False:
     raise PrivacyError('some users have answered: no loop may ask all of them')""", "local loops",
     ),
     Patch(
-        "long vectors pass the channel as they are", "local_channels.code",
+        "long vectors pass the channel as they are", "local_channels._hold_to_bound",
         "factor * g[j] if factor > 0.0 else 0.0",
         "g[j]",
         "too long for a channel",
