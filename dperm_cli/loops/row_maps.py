@@ -53,6 +53,13 @@ def multiply_rows(x, matrix, bound, out):
 
 
 @compile_loop
+def shorten_rows(rows, bound):
+    """Hold each row of [n, m] to the bound on its norm, in place."""
+    for i in range(rows.shape[0]):
+        _shorten(rows[i], bound)
+
+
+@compile_loop
 def map_to_waves(x, frequencies, bound, out):
     """out[i] = (cos <w_k, x_i>, sin <w_k, x_i>) / sqrt(size), shortened to the bound.
 

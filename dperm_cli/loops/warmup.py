@@ -57,6 +57,7 @@ def warmup() -> float:
     law = proximal_chain.Law(proximal_chain.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
     proximal_chain.advance(records, law, 0.1, proximal_chain.Chain(theta[0]), 1, np.full(64, 0.5))
     row_maps.multiply_rows(x, x, 1.0, np.empty((2, 2)))
+    row_maps.shorten_rows(np.eye(2), 1.0)
     row_maps.map_to_waves(x, x, 1.0, np.empty((2, 4)))
     _local(key)
     order, slopes = np.arange(2), np.zeros(2)

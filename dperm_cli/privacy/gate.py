@@ -154,11 +154,17 @@ class Gate:
         are those of the streams that would have come next here, whatever the other trials ask for.
         PrivacyError where the plan does not hold the events.
         """
-        if self._grid is not None:
-            raise PrivacyError("a gate on a grid cannot be split")
         keys: dict[int, np.ndarray] = {}
         spent = [self._spend(event) for event in events]
+        if self._grid is not None:
+            return [self._make_trial(self._grid, spent) for _ in range(self.trials)]
         return [_OneTrial(self, trial, spent, keys).fix() for trial in range(self.trials)]
+
+    def _make_trial(self, grid: Grid, events: Sequence[Event]) -> Gate:
+        """The gate of one trial on the grid, whose noise is fresh."""
+        one = Gate.secure(1, grid, (events, self.relation), self.tape, self.source)
+        one._numbers = self._numbers
+        return one.fix()
 
     def open_run(self, keys: np.ndarray, run: int, selection: Any, candidate: int) -> Gate:
         """A gate for one run of a private selection, which may spend the events of one run.

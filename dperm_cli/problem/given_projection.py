@@ -20,6 +20,10 @@ class GivenProjection(Stored):
         super().__init__(phi.T)
         self._inverse = np.linalg.pinv(phi)
 
+    def row_table(self) -> np.ndarray:
+        """Phi's right inverse [d, m]."""
+        return np.ascontiguousarray(self._inverse)
+
     def apply(self, x: Any) -> np.ndarray:
         out = np.empty((x.shape[0], self.m))
         for part in blocks(x.shape[0], self.m):

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from dperm_cli.core.memo import GIB, memoise
 from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.loops import row_maps
 
 KINDS = ("gaussian", "rademacher", "sparse_sign", "sphere", "cube", "fast")
 MOST_ENTRIES = 200_000_000  # most entries of a stored matrix: 1.6 GB
@@ -22,14 +23,22 @@ _NONZEROS = 8  # most nonzero entries in a column of sparse signs
 
 
 class Projection(Protocol):
-    """A linear map R^d -> R^m. ``entries`` is the number of 8-byte numbers that it stores."""
+    """A linear map R^d -> R^m. ``entries`` is the number of 8-byte numbers that it stores.
+
+    ``maps_alone`` says that ``apply_alone`` exists, which rounds each row by itself.
+    """
 
     m: int
     d: int
     entries: int
+    maps_alone: bool
 
     def apply(self, x: Any) -> np.ndarray:
         """Phi x for each row of x [n, d], dense or CSR; sparse rows are never all made dense."""
+        ...
+
+    def apply_alone(self, x: Any, bound: float) -> np.ndarray:
+        """As ``apply``, shortened to norm ``bound``; a row's bits follow from that row alone."""
         ...
 
     def back(self, g: np.ndarray) -> np.ndarray:
@@ -47,9 +56,15 @@ class Identity:
     def __init__(self, d: int) -> None:
         self.m = self.d = d
         self.entries = 0
+        self.maps_alone = True
 
     def apply(self, x: Any) -> np.ndarray:
         return x
+
+    def apply_alone(self, x: Any, bound: float) -> np.ndarray:
+        found = np.array(x.toarray() if sparse.issparse(x) else x, dtype=float, order="C")
+        row_maps.shorten_rows(found, bound)
+        return found
 
     def back(self, g: np.ndarray) -> np.ndarray:
         return np.asarray(g, dtype=float)
@@ -67,6 +82,18 @@ class Stored:
         self.table = np.ascontiguousarray(table, dtype=float)
         self.d, self.m = self.table.shape
         self.entries = self.table.size
+        self.maps_alone = True
+
+    def apply_alone(self, x: Any, bound: float) -> np.ndarray:
+        out, table = np.empty((x.shape[0], self.m)), self.row_table()
+        for part in blocks(x.shape[0], self.d):
+            rows = x[part].toarray() if sparse.issparse(x) else np.ascontiguousarray(x[part])
+            row_maps.multiply_rows(rows, table, bound, out[part])
+        return out
+
+    def row_table(self) -> np.ndarray:
+        """The matrix [d, m] that rows are multiplied by."""
+        return self.table
 
     def apply(self, x: Any) -> np.ndarray:
         out = np.empty((x.shape[0], self.m))
@@ -92,11 +119,14 @@ class Cosines:
     def __init__(self, m: int, d: int, rng: np.random.Generator) -> None:
         from scipy.fft import next_fast_len
 
-        self.m, self.d, self.entries = m, d, m + d
+        self.m, self.d, self.entries, self.maps_alone = m, d, m + d, False
         self.length = int(next_fast_len(d, real=True) or d)
         self._signs = rng.choice(np.array([-1.0, 1.0]), size=d)
         self._rows = np.sort(rng.permutation(self.length)[:m])
         self.factor = math.sqrt(self.length / m)
+
+    def apply_alone(self, x: Any, bound: float) -> np.ndarray:
+        raise NotImplementedError("a library's cosine transform takes rows together")
 
     def apply(self, x: Any) -> np.ndarray:
         from scipy.fft import dct

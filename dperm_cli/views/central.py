@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -42,6 +43,8 @@ class CentralView:
     >>> view.gradient_sum(np.zeros((3, 1))).tolist()
     [[-4.0], [-4.0], [-4.0]]
     """
+
+    maps_alone: ClassVar[bool] = False  # whether rows are mapped one by one, by ``map_each_row``
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -233,13 +236,22 @@ class CentralView:
             row_bound: mapped rows are shortened to this norm, so that the bound holds for any map.
             constraint: the set of parameters for the mapped rows.
         """
-        data = self._problem.data
-        x = clip_rows(rows(data.x), row_bound)
-        data = data.with_rows(
+        x = clip_rows(rows(self._problem.data.x), row_bound)
+        return self._show_rows(x, row_bound, constraint)
+
+    def _show_rows(self, x: Matrix, row_bound: float, constraint: Constraint) -> CentralView:
+        """A view of the same records with other rows, on another set."""
+        data = self._problem.data.with_rows(
             x, row_bound=row_bound, entry_bound=None, minimiser=None, phi=None,
             phi_row_bound=None, x_test=None, y_test=None,
         )  # fmt: skip
         return self._make_view(replace(self._problem, data=data, constraint=constraint))
+
+    def map_each_row(
+        self, rows: Callable[[Matrix, float], Matrix], row_bound: float, constraint: Constraint
+    ) -> CentralView:
+        """As ``map_rows``, by a map of rows and bound that takes each row by itself."""
+        return self._show_rows(rows(self._problem.data.x, row_bound), row_bound, constraint)
 
     def _make_view(self, problem: Problem) -> CentralView:
         """A view of the same kind for another problem."""

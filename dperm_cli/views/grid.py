@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -45,6 +45,8 @@ class GridView(CentralView):
     >>> view.gradient_sum(np.zeros((2, 1))).tolist()
     [[-4.0], [-4.0]]
     """
+
+    maps_alone: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, grid: Grid) -> None:
         super().__init__(problem)

@@ -20,6 +20,7 @@ from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem import random_projection
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.sets import make_ball
@@ -72,6 +73,22 @@ def test_sums_are_exact_whatever_the_order_of_the_records(loss, form):
     assert np.array_equal(total, np.sum(parts, axis=0))
     # it is what research noise is added to, up to half a step for every record
     assert np.max(np.abs(total - plain(problem))) <= 57 * 0.5 * GRID.step * 1.01
+
+
+def test_a_mapped_row_follows_from_its_record_alone():
+    """A product over all rows may add up in another order when the others change."""
+    problem = small_problem(n=23, p=7)
+    phi = random_projection.Stored(np.random.default_rng(1).standard_normal((7, 5)))
+    theta, other = np.full((1, 5), 0.1), make_ball(1.0, 5)
+    x, y = problem.data.x, problem.data.y
+
+    def add(rows, labels):
+        view = GridView(with_rows(problem, rows, labels), GRID)
+        return view.map_each_row(phi.apply_alone, 0.5, other).gradient_sum(theta)
+
+    parts = [add(x[i : i + 1], y[i : i + 1]) for i in range(23)]
+    assert np.array_equal(add(x, y), np.sum(parts, axis=0))
+    assert all(np.linalg.norm(part) <= 0.5 for part in parts)
 
 
 def test_batches_are_parts_of_the_sum():
@@ -132,6 +149,8 @@ CASES = [
     ("one_pass_sgd", {"batches": 3, "noise": "gaussian"}, {}),
     ("one_pass_sgd", {"batches": 3, "noise": "gamma"}, {}),
     ("sufficient_statistics", {}, {"loss": "squared"}),
+    ("projected", {"inner": NoisyGd(steps=20), "m": 2}, {}),
+    ("standard_projection", {"inner": NoisyGd(steps=20), "m": 2}, {}),
     ("huberized", {"inner": NoisyGd(steps=20)}, {"loss": "hinge"}),
     ("noisy_gd", {"steps": 20}, {"loss": "multinomial"}),
     ("noisy_gd", {"steps": 20}, {"loss": "l2_median"}),

@@ -13,13 +13,15 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import Design
+from dperm_cli.mechanisms.base import Design, Plan
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
+from dperm_cli.mechanisms.shared.secure_plan import secure_inner_plan
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem import projection_dimension, random_projection
 from dperm_cli.problem.given_projection import GivenProjection
-from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
+from dperm_cli.problem.problem import Loss, Problem, ProblemSpec, make_spec
 from dperm_cli.problem.random_projection import Identity, Projection
 from dperm_cli.sets import make_ball
 from dperm_cli.sets.shared import image_set
@@ -63,6 +65,16 @@ class ProjectedMechanism(ChangedProblem):
     clip: Annotated[Positive, Help("projected rows are shortened to this times the bound")] = CLIP
 
     requires: ClassVar[tuple[str, ...]] = ("margin",)
+    secure_as_inner: ClassVar[bool] = True
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """The inner mechanism's secure form in R^m, on rows that are mapped one by one."""
+        if not plan.space.phi.maps_alone:
+            raise Unsupported(
+                f"mechanism.phi={self.phi} maps rows together, which has no secure form: use "
+                "mechanism.phi=gaussian"
+            )
+        return secure_inner_plan(self.inner, plan, project_facts(spec, plan.space), loss)
 
     @abstractmethod
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
@@ -204,6 +216,8 @@ def describe_settings(
 
 def project_view(view: CentralView, made: ProjectedSpace) -> CentralView:
     """The records with their rows projected and clipped, over Phi C."""
+    if view.maps_alone:
+        return view.map_each_row(made.phi.apply_alone, made.row_bound, made.constraint)
     return view.map_rows(made.phi.apply, made.row_bound, made.constraint)
 
 
