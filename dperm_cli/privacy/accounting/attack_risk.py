@@ -1,4 +1,10 @@
-"""What a guarantee leaves to an attacker: largest true positive rates, and his advantage."""
+"""What a guarantee leaves to an attacker: true positive rates, advantage, and success from a prior.
+
+Sources: Dong, Roth, Su (Gaussian differential privacy, 2022) for the trade-off function f; Kairouz,
+Oh, Viswanath (2015) for the f of one pair (epsilon, delta). An attack that guesses one record's
+value, with chance a before it sees the release, is right with chance 1 - f(a) at most: it is a test
+of that record against another one, whose false positive rate is a.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +20,8 @@ from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Event
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+PRIORS = (0.1, 0.5)  # chances that a guess is right before the release is seen
+_POINTS = 48  # epsilons whose pairs make a curve
 
 
 @dataclass(frozen=True)
@@ -42,16 +50,54 @@ def find_attack_risk(events: Sequence[Event], guarantee: Guarantee) -> AttackRis
     certifies for the events. The pair of the guarantee alone is used where it gives less, and for
     local channels.
     """
+    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
+    rates = {rate: _largest_rate(rate, profile, pair) for rate in FALSE_POSITIVE_RATES}
+    alone = math.tanh(pair[0] / 2.0) * (1.0 - pair[1]) + pair[1]
+    return AttackRisk(rates, min(alone, profile(0.0)))
+
+
+def bound_successes(
+    events: Sequence[Event], guarantee: Guarantee, priors: Sequence[float] = PRIORS
+) -> dict[float, float]:
+    """The largest chance that a guess about one record is right, by its chance before the release.
+
+    Args:
+        events: the plan's privacy events.
+        guarantee: what they give.
+        priors: chances in (0, 1) that the guess is right without the release.
+
+    Returns:
+        1 - f(prior) for each prior; f is that of ``find_attack_risk``.
+    """
+    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
+    return {prior: _largest_rate(prior, profile, pair) for prior in priors}
+
+
+def bound_curve(
+    events: Sequence[Event], guarantee: Guarantee, rates: Sequence[float]
+) -> list[float]:
+    """The largest true positive rate at each of many false positive rates, for a picture.
+
+    It is the envelope of a fixed number of pairs: never below ``find_attack_risk``'s exact search,
+    and at most a little above it.
+    """
+    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
+    most = min(max(2.0 * pair[0], pair[0] + 4.0), 600.0)
+    # dense near 0, where the curve turns most
+    levels = [most * (k / _POINTS) ** 2 for k in range(_POINTS + 1)]
+    pairs = [pair, *((level, profile(level)) for level in levels)]
+    return [min(bound_rate(rate, *one) for one in pairs) for rate in rates]
+
+
+def _make_profile(events: Sequence[Event], guarantee: Guarantee) -> Callable[[float], float]:
+    """Delta by epsilon; 1 for local channels, of which the guarantee's pair alone is used."""
 
     def profile(epsilon: float) -> float:
         if guarantee.kind == "local":
             return 1.0
         return accountant.delta_of(events, epsilon=epsilon, relation=guarantee.relation)
 
-    pair = (guarantee.epsilon, guarantee.delta)
-    rates = {rate: _largest_rate(rate, profile, pair) for rate in FALSE_POSITIVE_RATES}
-    alone = math.tanh(pair[0] / 2.0) * (1.0 - pair[1]) + pair[1]
-    return AttackRisk(rates, min(alone, profile(0.0)))
+    return profile
 
 
 def _largest_rate(

@@ -1,0 +1,79 @@
+"""Attack risk against the vectors of exact trade-off functions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import stats
+
+from dperm_cli.privacy.accounting.attack_risk import (
+    bound_curve,
+    bound_rate,
+    bound_successes,
+    find_attack_risk,
+)
+from dperm_cli.privacy.budget import Guarantee
+from dperm_cli.privacy.events import Channel, Gaussian, Laplace, Pure
+
+# epsilon, delta, mu, advantage, rates at .01 and .001, success from priors .1 and .5
+GAUSSIAN = [
+    (1.0, 4.81e-6, 0.25690, 0.10221, 0.01925, 0.00230, 0.15276, 0.60137),
+    (1.0, 1e-6, 0.23670, 0.09421, 0.01832, 0.00216, 0.14805, 0.59356),
+    (3.0, 1e-6, 0.64773, 0.25396, 0.04661, 0.00729, 0.26310, 0.74142),
+]
+PURE = Guarantee("pure", 1.0, 0.0, "replace_one", "pure")
+
+
+def describe_numbers(events, guarantee):
+    risk, successes = find_attack_risk(events, guarantee), bound_successes(events, guarantee)
+    rates = risk.true_positive_rates
+    return risk.advantage, rates[0.01], rates[0.001], successes[0.1], successes[0.5]
+
+
+@pytest.mark.parametrize("row", GAUSSIAN)
+def test_gaussian_noise_has_the_vectors(row):
+    epsilon, delta, mu, *expected = row
+    events = (Gaussian(1.0 / mu, record_norm=1.0),)
+    guarantee = Guarantee("approx", epsilon, delta, "add_remove", "gaussian")
+    assert describe_numbers(events, guarantee) == pytest.approx(expected, abs=1.1e-5)
+
+
+def test_pure_privacy_has_the_vectors():
+    expected = (0.46212, 0.02718, 0.00272, 0.27183, 0.81606)
+    events = (Pure(1.0, relation="replace_one"),)
+    assert describe_numbers(events, PURE) == pytest.approx(expected, abs=6e-6)
+    # the bound on a guess and the bound on a test are one function
+    assert 1.0 - math.exp(-1.0) * 0.5 == pytest.approx(expected[-1], abs=6e-6)
+
+
+def test_laplace_noise_leaves_no_more_than_its_pure_epsilon():
+    events = (Laplace(scale=1.0, record_norm=1.0),)
+    guarantee = Guarantee("pure", 1.0, 0.0, "add_remove", "laplace")
+    found = bound_successes(events, guarantee)
+    assert all(found[prior] <= bound_rate(prior, 1.0, 0.0) + 1e-12 for prior in found)
+
+
+def test_two_equally_likely_records_are_told_apart_no_better_than_the_advantage_says():
+    mu = 0.2569
+    events = (Gaussian(1.0 / mu, record_norm=1.0),)
+    guarantee = Guarantee("approx", 1.0, 4.81e-6, "add_remove", "gaussian")
+    advantage = find_attack_risk(events, guarantee).advantage
+    assert (1.0 + advantage) / 2.0 == pytest.approx(0.55110, abs=1e-5)
+
+
+def test_a_curve_is_an_upper_bound_and_close():
+    mu, rates = 0.2569, [0.0, 1e-4, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
+    events = (Gaussian(1.0 / mu, record_norm=1.0),)
+    guarantee = Guarantee("approx", 1.0, 4.81e-6, "add_remove", "gaussian")
+    found = bound_curve(events, guarantee, rates)
+    exact = [float(stats.norm.cdf(mu + stats.norm.ppf(rate))) for rate in rates]
+    for one, other in zip(found, exact, strict=True):
+        assert other - 1e-9 <= one <= other + 2e-3
+    assert found == sorted(found)
+
+
+def test_a_local_channel_has_the_pair_of_its_guarantee():
+    events = (Channel(1.0),)
+    guarantee = Guarantee("local", 1.0, 0.0, "replace_one", "channel")
+    assert bound_successes(events, guarantee)[0.1] == pytest.approx(math.e / 10.0)
