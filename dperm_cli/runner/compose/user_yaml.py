@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 
 BYTES = 1 << 20
@@ -89,15 +91,7 @@ def read(key: str, name: str, path: Path, root: Path) -> dict[str, Any]:
     def refuse(words: str) -> InputError:
         return InputError(key, name, f"{path.name}: {words}")
 
-    text = _text(path, root, refuse)
-    try:
-        _check_bounds(text, refuse)
-        data = yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        words = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
-        raise refuse(f"is not a YAML configuration ({words[:120]})") from None
-    except (ValueError, RecursionError):
-        raise refuse("holds a value that is no number, text or list") from None
+    data = _load(_text(path, root, refuse), refuse)
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
         raise refuse("must hold `name:` and parameters")
     for word in data:
@@ -105,6 +99,39 @@ def read(key: str, name: str, path: Path, root: Path) -> dict[str, Any]:
             raise InputError(f"{key}.{word}", name, "is not read: a file holds name and parameters")
     refuse_programs(data, f"{key}.")
     return data
+
+
+def read_lines(key: str, word: str) -> dict[str, Any]:
+    """A file of lines ``KEY: VALUE`` that the user named, as a dict of plain values.
+
+    Args:
+        key: What the file is the value of, for errors.
+        word: Its name as it was typed.
+
+    Raises:
+        InputError: It cannot be read, or is no such file.
+    """
+    path = Path(checks.path(key, word))
+
+    def refuse(words: str) -> InputError:
+        return InputError(key, word, words)
+
+    data = _load(_text(path, Path(os.path.realpath(path)).parent, refuse), refuse)
+    if not isinstance(data, dict):
+        raise refuse("must hold lines of the form `KEY: VALUE`")
+    return data
+
+
+def _load(text: str, refuse: Callable[[str], InputError]) -> Any:
+    """What is written in a text, whose size is checked first."""
+    try:
+        _check_bounds(text, refuse)
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        words = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
+        raise refuse(f"is not a YAML configuration ({words[:120]})") from None
+    except (ValueError, RecursionError):
+        raise refuse("holds a value that is no number, text or list") from None
 
 
 def refuse_programs(node: Any, path: str) -> None:

@@ -1,0 +1,82 @@
+"""The attack risk of a release, as numbers and in sentences that name the relation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dperm_cli.privacy.accounting.attack_risk import (
+    bound_curve,
+    bound_successes,
+    find_attack_risk,
+)
+from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.statements.number_words import format_percent
+
+RATES, PRIORS = (0.01, 0.001), (0.1, 0.5)
+MARKED = 0.1  # the false positive rate that the picture marks
+_POINTS = 100  # of the curve
+# the test that an attacker makes, by what the guarantee is about
+_TESTS = {
+    "replace_one": "which of two values one record has",
+    "add_remove": "whether one record is in the data",
+    "local": "which of two values a user's record has, from all answers of that user",
+}
+
+
+@dataclass(frozen=True)
+class RiskNumbers:
+    """Upper bounds on what any attack achieves that knows all other records and the method.
+
+    Attributes:
+        test: what the attacker wants to know.
+        relation: the relation that the numbers hold under.
+        advantage: true positive rate less false positive rate, at most.
+        true_positive_rates: at most, by false positive rate.
+        successes: chance that a guess is right, at most, by its chance before the release.
+        curve: pairs (false positive rate, largest true positive rate), in order.
+    """
+
+    test: str
+    relation: str
+    advantage: float
+    true_positive_rates: dict[float, float]
+    successes: dict[float, float]
+    curve: tuple[tuple[float, float], ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Each number with the question that it answers."""
+        found = [("Membership advantage", f"at most {format_percent(self.advantage)}")]
+        for rate, largest in self.true_positive_rates.items():
+            name = f"True positives at {format_percent(rate)} false positives"
+            found.append((name, f"at most {format_percent(largest)}"))
+        for prior, largest in self.successes.items():
+            name = f"Re-identification: a guess right in {format_percent(prior)} of cases before"
+            found.append((name, f"after the release at most {format_percent(largest)}"))
+        return found
+
+    def explain(self) -> str:
+        """What the numbers mean, in sentences."""
+        right = format_percent((1.0 + self.advantage) / 2.0)
+        return (
+            f"The attacker knows every other record and the method, and wants to know {self.test}. "
+            f"Of two equally likely cases such an attack names the right one in at most {right} of "
+            f"tries; guessing is right in 50 %. The numbers are upper bounds for this release "
+            f"alone, under {self.relation}; every further release adds to them."
+        )
+
+
+def find_risk_numbers(found: Publishable) -> RiskNumbers:
+    """The attack risk that follows from the events of a release."""
+    events, guarantee = found.events, found.guarantee
+    risk = find_attack_risk(events, guarantee)
+    rates = sorted({MARKED, *((k / _POINTS) ** 2 for k in range(_POINTS + 1))})
+    curve = bound_curve(events, guarantee, rates)
+    test = _TESTS["local" if guarantee.kind == "local" else found.relation]
+    return RiskNumbers(
+        test,
+        found.relation,
+        risk.advantage,
+        {rate: risk.true_positive_rates[rate] for rate in RATES},
+        bound_successes(events, guarantee, PRIORS),
+        tuple(zip(rates, curve, strict=True)),
+    )
