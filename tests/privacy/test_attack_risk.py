@@ -8,13 +8,14 @@ import pytest
 from scipy import stats
 
 from dperm_cli.privacy.accounting.attack_risk import (
+    bound_advantage,
     bound_curve,
     bound_rate,
     bound_successes,
     find_attack_risk,
 )
 from dperm_cli.privacy.budget import Guarantee
-from dperm_cli.privacy.events import Channel, Gaussian, Laplace, Pure
+from dperm_cli.privacy.events import Approx, Channel, Gaussian, Laplace, Pure
 
 # epsilon, delta, mu, advantage, rates at .01 and .001, success from priors .1 and .5
 GAUSSIAN = [
@@ -45,6 +46,16 @@ def test_pure_privacy_has_the_vectors():
     assert describe_numbers(events, PURE) == pytest.approx(expected, abs=6e-6)
     # the bound on a guess and the bound on a test are one function
     assert 1.0 - math.exp(-1.0) * 0.5 == pytest.approx(expected[-1], abs=6e-6)
+
+
+def test_a_pair_alone_has_no_gaussian_row():
+    """Of a black box nothing is known but its pair."""
+    events = (Approx(1.0, 1e-6),)
+    guarantee = Guarantee("approx", 1.0, 1e-6, "replace_one", "approx")
+    found = describe_numbers(events, guarantee)
+    pairs = [bound_rate(rate, 1.0, 1e-6) for rate in (0.01, 0.001, 0.1, 0.5)]
+    assert found == pytest.approx((bound_advantage(1.0, 1e-6), *pairs), abs=1e-7)
+    assert pairs[2] == pytest.approx(1e-6 + math.e * 0.1)
 
 
 def test_laplace_noise_leaves_no_more_than_its_pure_epsilon():

@@ -52,8 +52,7 @@ def find_attack_risk(events: Sequence[Event], guarantee: Guarantee) -> AttackRis
     """
     profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
     rates = {rate: _largest_rate(rate, profile, pair) for rate in FALSE_POSITIVE_RATES}
-    alone = math.tanh(pair[0] / 2.0) * (1.0 - pair[1]) + pair[1]
-    return AttackRisk(rates, min(alone, profile(0.0)))
+    return AttackRisk(rates, min(bound_advantage(*pair), profile(0.0)))
 
 
 def bound_successes(
@@ -111,6 +110,15 @@ def _largest_rate(
         bounds=(0.0, min(most, 600.0)), method="bounded", options={"xatol": 1e-4},
     )  # fmt: skip
     return min(alone, float(found.fun))
+
+
+def bound_advantage(epsilon: float, delta: float) -> float:
+    """The largest advantage that one pair (epsilon, delta) allows.
+
+    >>> round(bound_advantage(1.0, 0.0), 5)
+    0.46212
+    """
+    return math.tanh(epsilon / 2.0) * (1.0 - delta) + delta
 
 
 def bound_rate(rate: float, epsilon: float, delta: float) -> float:

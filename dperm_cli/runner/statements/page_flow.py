@@ -98,7 +98,7 @@ class _Flow:
 
     def _warn(self, text: str) -> None:
         lines = wrap(text, _WIDE - 16, self.size, True)
-        self.y += 0.4 * self.size
+        self.y += 0.8 * self.size
         top = self.y
         for line in lines:
             self.y += self.step
@@ -115,8 +115,9 @@ class _Flow:
 
     def _add_heading(self, title: str, scale: float, after: float) -> None:
         """A heading, which stays with the line that follows it."""
-        self._need(2.0 * scale * self.size + after)
-        self.y += (0.75 + LEADING) * scale * self.size
+        above = (0.75 + LEADING) * scale * self.size
+        self._need(above + 0.45 * self.size + after)
+        self.y += above
         self._put(MARGIN, title, scale * self.size, ACCENT, True)
         self.y += 0.35 * self.size
         self.pages[-1].rules.append(self.y)

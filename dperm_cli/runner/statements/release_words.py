@@ -17,8 +17,8 @@ _KINDS = {"pure": "pure", "approx": "approximate", "local": "local"}
 _NORMS = {"1": "L1", "2": "L2", "inf": "maximum"}
 _RULES = {
     "unit": "every row is scaled to {norm} norm {bound}",
-    "clip": "rows of a {norm} norm above {bound} are scaled down to it",
-    "none": "rows have a {norm} norm of at most {bound} as they are",
+    "clip": "rows whose {norm} norm is above {bound} are scaled down to it",
+    "none": "rows are taken as they are, their {norm} norm at most {bound}",
 }
 
 
@@ -75,7 +75,7 @@ def describe_product(found: Publishable) -> str:
     fit = f"the minimiser of the {facts.loss} loss over {where}"
     if is_session(found):
         return f"Answers to queries about {fit}, given in one session."
-    kernel = f" with a {found.features.kernel.name} kernel" if found.features else ""
+    kernel = f" with the kernel {found.features.kernel.name}" if found.features else ""
     kind = {"binary": "classifier", "regression": "regression model"}[found.schema.task]
     return f"A {kind} of {found.coordinates} numbers{kernel}: an approximation of {fit}."
 
@@ -112,7 +112,7 @@ def describe_preparation(found: Publishable) -> str:
     bound, norm = number(schema.row_bound), _NORMS[schema.norm]
     steps.append(_RULES[schema.rows].format(norm=norm, bound=bound))
     if found.features is not None:
-        steps.append(f"rows go through a public map of a {found.features.kernel.name} kernel")
+        steps.append(f"rows go through a public map of the kernel {found.features.kernel.name}")
     told = capitalise("; ".join(steps))
     return f"{told}. Each step looks at one row alone and follows public facts."
 
@@ -135,7 +135,7 @@ def find_proof(found: Publishable) -> str:
 def describe_audit(found: Publishable) -> str:
     """How the mechanism's claim is attacked."""
     return (
-        f"`dperm audit mechanism={found.mechanism}` attacks the mechanism on neighbouring tables; "
+        f"dperm audit mechanism={found.mechanism} attacks the mechanism on neighbouring tables; "
         "what dperm's own audit found: docs/audit.md"
     )
 

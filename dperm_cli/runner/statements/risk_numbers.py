@@ -13,7 +13,7 @@ from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements.number_words import format_percent
 
 RATES, PRIORS = (0.01, 0.001), (0.1, 0.5)
-MARKED = 0.1  # the false positive rate that the picture marks
+MARKED = PRIORS[0]  # the false positive rate that the picture marks
 _POINTS = 100  # of the curve
 # the test that an attacker makes, by what the guarantee is about
 _TESTS = {
@@ -60,8 +60,9 @@ class RiskNumbers:
         return (
             f"The attacker knows every other record and the method, and wants to know {self.test}. "
             f"Of two equally likely cases such an attack names the right one in at most {right} of "
-            f"tries; guessing is right in 50 %. The numbers are upper bounds for this release "
-            f"alone, under {self.relation}; every further release adds to them."
+            f"tries; guessing is right in 50 %. The numbers are upper bounds for one record "
+            f"and for this release alone, under {self.relation}. More records of a person, and "
+            "further releases, add to them."
         )
 
 
@@ -71,12 +72,14 @@ def find_risk_numbers(found: Publishable) -> RiskNumbers:
     risk = find_attack_risk(events, guarantee)
     rates = sorted({MARKED, *((k / _POINTS) ** 2 for k in range(_POINTS + 1))})
     curve = bound_curve(events, guarantee, rates)
+    successes = bound_successes(events, guarantee, PRIORS)
+    points = dict(zip(rates, curve, strict=True)) | {MARKED: successes[MARKED]}
     test = _TESTS["local" if guarantee.kind == "local" else found.relation]
     return RiskNumbers(
         test,
         found.relation,
         risk.advantage,
         {rate: risk.true_positive_rates[rate] for rate in RATES},
-        bound_successes(events, guarantee, PRIORS),
-        tuple(zip(rates, curve, strict=True)),
+        successes,
+        tuple(points.items()),
     )

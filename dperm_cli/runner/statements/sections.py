@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dperm_cli.privacy.accounting.attack_risk import bound_advantage
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import number
@@ -12,7 +13,7 @@ from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import release_words as words
 from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.statements.lines import DECLARED, Line, Section, declare
-from dperm_cli.runner.statements.number_words import find_group_level, format_number
+from dperm_cli.runner.statements.number_words import find_group_level, format_number, format_percent
 
 _LARGEST_FACTOR = 20.0  # epsilons above it have no factor that says anything
 
@@ -74,7 +75,7 @@ def describe_public(found: Publishable) -> Section:
     else:
         lines.append(Line("Number of records", f"Public: {found.facts.population}."))
     if found.published_inputs is not None:
-        lines.append(Line("Published inputs", found.published_inputs))
+        lines.append(Line("Held-out people", found.published_inputs))
     return Section("What is public", tuple(lines))
 
 
@@ -131,8 +132,11 @@ def describe_person(found: Publishable, answers: Answers) -> Line:
     epsilon, delta = find_group_level(found.guarantee.epsilon, found.delta, count)
     level = f"epsilon {format_number(epsilon)}"
     level += f", delta {format_number(delta, 3)}" if delta > 0.0 else ""
-    text = f"A person has at most {count} records {DECLARED}: for a person the level is {level}"
-    return Line(name, f"{text} (group privacy).")
+    advantage = format_percent(bound_advantage(epsilon, delta))
+    return Line(name, (
+        f"A person has at most {count} records {DECLARED}: for a person the level is {level}, and "
+        f"the membership advantage at most {advantage} (group privacy)."
+    ))  # fmt: skip
 
 
 def _explain_level(epsilon: float, delta: float) -> str:
