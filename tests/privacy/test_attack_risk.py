@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 from dperm_cli.privacy.accounting.attack_risk import (
+    TradeOff,
     bound_advantage,
-    bound_curve,
     bound_rate,
-    bound_successes,
     find_attack_risk,
 )
 from dperm_cli.privacy.budget import Guarantee
@@ -27,9 +26,10 @@ PURE = Guarantee("pure", 1.0, 0.0, "replace_one", "pure")
 
 
 def describe_numbers(events, guarantee):
-    risk, successes = find_attack_risk(events, guarantee), bound_successes(events, guarantee)
+    risk, known = find_attack_risk(events, guarantee), TradeOff(events, guarantee)
     rates = risk.true_positive_rates
-    return risk.advantage, rates[0.01], rates[0.001], successes[0.1], successes[0.5]
+    successes = known.bound_success(0.1), known.bound_success(0.5)
+    return risk.advantage, rates[0.01], rates[0.001], *successes
 
 
 @pytest.mark.parametrize("row", GAUSSIAN)
@@ -61,8 +61,9 @@ def test_a_pair_alone_has_no_gaussian_row():
 def test_laplace_noise_leaves_no_more_than_its_pure_epsilon():
     events = (Laplace(scale=1.0, record_norm=1.0),)
     guarantee = Guarantee("pure", 1.0, 0.0, "add_remove", "laplace")
-    found = bound_successes(events, guarantee)
-    assert all(found[prior] <= bound_rate(prior, 1.0, 0.0) + 1e-12 for prior in found)
+    known = TradeOff(events, guarantee)
+    for prior in (0.01, 0.1, 0.5, 0.9):
+        assert known.bound_success(prior) <= bound_rate(prior, 1.0, 0.0) + 1e-12
 
 
 def test_two_equally_likely_records_are_told_apart_no_better_than_the_advantage_says():
@@ -77,14 +78,17 @@ def test_a_curve_is_an_upper_bound_and_close():
     mu, rates = 0.2569, [0.0, 1e-4, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
     events = (Gaussian(1.0 / mu, record_norm=1.0),)
     guarantee = Guarantee("approx", 1.0, 4.81e-6, "add_remove", "gaussian")
-    found = bound_curve(events, guarantee, rates)
+    known = TradeOff(events, guarantee)
+    found = known.bound_curve(rates)
     exact = [float(stats.norm.cdf(mu + stats.norm.ppf(rate))) for rate in rates]
     for one, other in zip(found, exact, strict=True):
         assert other - 1e-9 <= one <= other + 2e-3
     assert found == sorted(found)
+    for rate, most, least in zip(rates, found, exact, strict=True):
+        assert least - 1e-9 <= known.bound_success(rate) <= min(most, least + 1e-5)
 
 
 def test_a_local_channel_has_the_pair_of_its_guarantee():
     events = (Channel(1.0),)
     guarantee = Guarantee("local", 1.0, 0.0, "replace_one", "channel")
-    assert bound_successes(events, guarantee)[0.1] == pytest.approx(math.e / 10.0)
+    assert TradeOff(events, guarantee).bound_success(0.1) == pytest.approx(math.e / 10.0)

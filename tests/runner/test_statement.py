@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import typing
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -218,6 +219,8 @@ def test_held_out_inputs_and_plugins_are_named():
     told = " ".join(read_text(MODELS["plug-in"]()).split())
     assert "none of dperm: mine is a plug-in of mine.py" in told
     assert "the guarantee rests on its own proof" in told
+    assert "tests replay" not in told
+    assert "--plugin" in told
 
 
 @pytest.mark.parametrize("name", registry.names("mechanism"))
@@ -431,6 +434,15 @@ def test_the_draft_can_be_read_and_has_every_question(tmp_path):
         answers.read(str(path))
     path.write_text(lines)
     assert answers.read(str(path)).text("description") == "two lines"
+
+
+def test_letters_that_the_font_lacks_are_no_warning():
+    schema = InputSchema("csv", "binary", 2, ("\u5e74\u9f62", "\u8108\u62cd"), "\u72b6\u614b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        page = write_statement(make(schema=schema), fill(), "html").decode()
+        assert write_statement(make(schema=schema), fill(), "pdf").startswith(b"%PDF")
+    assert "&#24180;&#40802;" in page
 
 
 def test_pages_show_what_poppler_reads(tmp_path):

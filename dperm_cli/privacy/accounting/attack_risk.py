@@ -9,8 +9,9 @@ of that record against another one, whose false positive rate is a.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from scipy import optimize
@@ -20,8 +21,7 @@ from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Event
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-PRIORS = (0.1, 0.5)  # chances that a guess is right before the release is seen
-_POINTS = 48  # epsilons whose pairs make a curve
+_POINTS = 32  # epsilons whose pairs make a curve, and between which is searched
 
 
 @dataclass(frozen=True)
@@ -43,73 +43,66 @@ class AttackRisk:
     advantage: float
 
 
-def find_attack_risk(events: Sequence[Event], guarantee: Guarantee) -> AttackRisk:
-    """The attack risk of a plan's events, from their privacy profile.
+class TradeOff:
+    """1 - f, the largest true positive rate by false positive rate, of a plan's events.
 
-    The trade-off function is the envelope of all pairs (epsilon, delta) that the accountant
-    certifies for the events. The pair of the guarantee alone is used where it gives less, and for
-    local channels.
-    """
-    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
-    rates = {rate: _largest_rate(rate, profile, pair) for rate in FALSE_POSITIVE_RATES}
-    return AttackRisk(rates, min(bound_advantage(*pair), profile(0.0)))
-
-
-def bound_successes(
-    events: Sequence[Event], guarantee: Guarantee, priors: Sequence[float] = PRIORS
-) -> dict[float, float]:
-    """The largest chance that a guess about one record is right, by its chance before the release.
+    f is the envelope of all pairs (epsilon, delta) that the accountant certifies for the events.
+    The pair of the guarantee alone is used where it gives less, and for local channels. Every pair
+    is a bound by itself: what a search misses makes a number larger and never too small.
 
     Args:
         events: the plan's privacy events.
         guarantee: what they give.
-        priors: chances in (0, 1) that the guess is right without the release.
 
-    Returns:
-        1 - f(prior) for each prior; f is that of ``find_attack_risk``.
+    >>> from dperm_cli.privacy.events import Pure
+    >>> guarantee = Guarantee("pure", 1.0, 0.0, "replace_one", "pure")
+    >>> round(TradeOff((Pure(1.0),), guarantee).bound_success(0.1), 5)
+    0.27183
     """
-    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
-    return {prior: _largest_rate(prior, profile, pair) for prior in priors}
 
+    def __init__(self, events: Sequence[Event], guarantee: Guarantee) -> None:
+        self._events, self._guarantee = tuple(events), guarantee
+        self._pair = (guarantee.epsilon, guarantee.delta)
+        most = min(max(2.0 * self._pair[0], self._pair[0] + 4.0), 600.0)
+        # dense near 0, where the envelope turns most
+        self._levels = [most * (k / _POINTS) ** 2 for k in range(_POINTS + 1)]
 
-def bound_curve(
-    events: Sequence[Event], guarantee: Guarantee, rates: Sequence[float]
-) -> list[float]:
-    """The largest true positive rate at each of many false positive rates, for a picture.
+    @cached_property
+    def _deltas(self) -> list[float]:
+        return [self._delta(level) for level in self._levels]
 
-    It is the envelope of a fixed number of pairs: never below ``find_attack_risk``'s exact search,
-    and at most a little above it.
-    """
-    profile, pair = _make_profile(events, guarantee), (guarantee.epsilon, guarantee.delta)
-    most = min(max(2.0 * pair[0], pair[0] + 4.0), 600.0)
-    # dense near 0, where the curve turns most
-    levels = [most * (k / _POINTS) ** 2 for k in range(_POINTS + 1)]
-    pairs = [pair, *((level, profile(level)) for level in levels)]
-    return [min(bound_rate(rate, *one) for one in pairs) for rate in rates]
-
-
-def _make_profile(events: Sequence[Event], guarantee: Guarantee) -> Callable[[float], float]:
-    """Delta by epsilon; 1 for local channels, of which the guarantee's pair alone is used."""
-
-    def profile(epsilon: float) -> float:
-        if guarantee.kind == "local":
+    def _delta(self, epsilon: float) -> float:
+        """Delta by epsilon; 1 for local channels, of which the guarantee's pair alone is used."""
+        if self._guarantee.kind == "local":
             return 1.0
-        return accountant.delta_of(events, epsilon=epsilon, relation=guarantee.relation)
+        return accountant.delta_of(self._events, epsilon=epsilon, relation=self._guarantee.relation)
 
-    return profile
+    def find_advantage(self) -> float:
+        """The largest difference of true and false positive rate."""
+        return min(bound_advantage(*self._pair), self._deltas[0])
+
+    def bound_success(self, rate: float) -> float:
+        """1 - f at a rate, or the success of a guess from that prior: by a search for the pair."""
+        found = [bound_rate(rate, *pair) for pair in zip(self._levels, self._deltas, strict=True)]
+        best = min(range(len(found)), key=found.__getitem__)
+        ends = (self._levels[max(best - 1, 0)], self._levels[min(best + 1, _POINTS)])
+        near: Any = optimize.minimize_scalar(
+            lambda epsilon: bound_rate(rate, epsilon, self._delta(epsilon)),
+            bounds=ends, method="bounded", options={"xatol": 1e-4},
+        )  # fmt: skip
+        return min(bound_rate(rate, *self._pair), found[best], float(near.fun))
+
+    def bound_curve(self, rates: Sequence[float]) -> list[float]:
+        """1 - f at each of many rates, by pairs that are computed once: close above the search."""
+        pairs = [self._pair, *zip(self._levels, self._deltas, strict=True)]
+        return [min(bound_rate(rate, *pair) for pair in pairs) for rate in rates]
 
 
-def _largest_rate(
-    rate: float, profile: Callable[[float], float], pair: tuple[float, float]
-) -> float:
-    """1 - f at a false positive rate; the envelope's best pair is found by a bounded search."""
-    alone = bound_rate(rate, *pair)
-    most = max(2.0 * pair[0], pair[0] + 4.0)
-    found: Any = optimize.minimize_scalar(
-        lambda epsilon: bound_rate(rate, epsilon, profile(epsilon)),
-        bounds=(0.0, min(most, 600.0)), method="bounded", options={"xatol": 1e-4},
-    )  # fmt: skip
-    return min(alone, float(found.fun))
+def find_attack_risk(events: Sequence[Event], guarantee: Guarantee) -> AttackRisk:
+    """The attack risk of a plan's events, from their trade-off function."""
+    found = TradeOff(events, guarantee)
+    rates = {rate: found.bound_success(rate) for rate in FALSE_POSITIVE_RATES}
+    return AttackRisk(rates, found.find_advantage())
 
 
 def bound_advantage(epsilon: float, delta: float) -> float:

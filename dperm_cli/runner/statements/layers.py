@@ -49,11 +49,13 @@ def _describe_parameters(found: Publishable, answers: Answers) -> tuple[Line, ..
 
 def _describe_algorithm(found: Publishable) -> tuple[Line, ...]:
     rounding = "covered (noise=secure)" if found.noise == "secure" else "NOT covered (research)"
+    tests = "dperm's tests replay the mechanism on neighbouring tables, and its audit attacks it"
+    if words.find_outside(found) is not None:
+        tests = "a plug-in from outside, which dperm's own tests and audit have not seen"
     return (
         Line("Algorithm", f"{found.mechanism}; proof: {words.find_proof(found)}"),
-        Line("Implementation", "dperm's tests replay the mechanism on neighbouring tables, and its "
-             f"audit attacks it; floating point: {rounding}"),
-    )  # fmt: skip
+        Line("Implementation", f"{tests}; floating point: {rounding}"),
+    )
 
 
 def _describe_trust(found: Publishable, answers: Answers) -> tuple[Line, ...]:

@@ -6,6 +6,7 @@ measurement is wide: in a browser, the same text in the same size takes less roo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -60,10 +61,13 @@ def lay_out(found: Statement) -> tuple[list[Page], float]:
     """The pages of a statement, and the size of their letters in points."""
     pages: list[Page] = []
     size = SIZES[0]
-    for size in SIZES:
-        pages = _Flow(size).fill(found)
-        if len(pages) <= MOST_PAGES:
-            break
+    # a name may have letters that the font lacks: they count as boxes, and nothing is said
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        for size in SIZES:
+            pages = _Flow(size).fill(found)
+            if len(pages) <= MOST_PAGES:
+                break
     return pages, size
 
 

@@ -21,7 +21,7 @@ _LINE, _WARN_GROUND = "#c6c8c3", "#fdf3df"
 def write_pdf(found: Statement) -> bytes:
     """The statement on A4 pages, at most ``page_flow.MOST_PAGES``."""
     sink = io.BytesIO()
-    # a name may have letters that the font lacks: they are drawn as boxes, and nothing is said
+    # letters that the font lacks are drawn as boxes, and nothing is said
     with warnings.catch_warnings(), use_settings(THEMES["single"]):
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
         from matplotlib.backends.backend_pdf import PdfPages

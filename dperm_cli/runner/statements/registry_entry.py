@@ -25,25 +25,32 @@ NOT_DECLARED = "Not declared."
 _WITHOUT_FIELD = ("people", "collection", "bias", "signed_by")
 
 
-def format_entry(found: Publishable, answers: Answers) -> str:
+def format_entry(found: Publishable, answers: Answers, risk: RiskNumbers | None = None) -> str:
     """The entry as YAML.
+
+    Args:
+        found: the release.
+        answers: what a person declares.
+        risk: its attack risk, where that is known already.
 
     Raises:
         InputError: an answer that the registry requires is missing, or the noise is no noise for a
             release.
     """
     if found.noise == "research":
-        words_ = "was made with research noise, which is not for release: no deployment to register"
-        raise InputError("MODEL", "noise=research", f"{words_}; run again with noise=secure")
+        allowed = "is not for release, so there is no deployment to register; run again with "
+        raise InputError("noise", "research", f"{allowed}noise=secure")
     require_complete(answers)
     return yaml.safe_dump(
-        build_entry(found, answers), sort_keys=False, allow_unicode=True, width=100
+        build_entry(found, answers, risk), sort_keys=False, allow_unicode=True, width=100
     )
 
 
-def build_entry(found: Publishable, answers: Answers) -> dict[str, Any]:
+def build_entry(
+    found: Publishable, answers: Answers, risk: RiskNumbers | None = None
+) -> dict[str, Any]:
     """The entry as plain values; what is optional and was not answered is said to be undeclared."""
-    risk = find_risk_numbers(found)
+    risk = risk or find_risk_numbers(found)
     return {
         "url_slug": answers.text("url_slug"),
         "status": "Draft",

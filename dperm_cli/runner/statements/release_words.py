@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dperm_cli.core import plugin_words
+from dperm_cli.core.plugin_words import PluginUse
 from dperm_cli.results.records.row_facts import number
 from dperm_cli.runner.models.publishable import DECLARED, Publishable
 from dperm_cli.runner.statements.lines import shorten
@@ -123,17 +124,29 @@ def list_events(found: Publishable) -> str:
     return shorten(told)
 
 
+def find_outside(found: Publishable) -> PluginUse | None:
+    """The plug-in that the mechanism is, None for dperm's own."""
+    for use in plugin_words.read_uses(found.plugins):
+        if use.kind == "mechanism" and use.name == found.mechanism:
+            return use
+    return None
+
+
 def find_proof(found: Publishable) -> str:
     """Where the proof of the mechanism is."""
-    uses = plugin_words.read_uses(found.plugins)
-    for use in uses:
-        if use.kind == "mechanism" and use.name == found.mechanism:
-            return f"none of dperm: {use.name} is a plug-in of {use.source}"
+    use = find_outside(found)
+    if use is not None:
+        return f"none of dperm: {use.name} is a plug-in of {use.source}"
     return f"docs/proofs/{found.mechanism}.md of dperm {found.version}"
 
 
 def describe_audit(found: Publishable) -> str:
     """How the mechanism's claim is attacked."""
+    if find_outside(found) is not None:
+        return (
+            f"dperm's own audit has not seen the plug-in; dperm audit mechanism={found.mechanism} "
+            "--plugin FILE.py attacks it, and dperm check FILE.py tries what it promises"
+        )
     return (
         f"dperm audit mechanism={found.mechanism} attacks the mechanism on neighbouring tables; "
         "what dperm's own audit found: docs/audit.md"
@@ -148,7 +161,7 @@ def describe_noise(found: Publishable) -> str:
             "the seed can take it off, and rounding is not covered."
         )
     return (
-        f"Secure noise: random bits of the operating system, exact arithmetic on a grid "
+        f"Secure noise: random bits of the operating system, exact arithmetic "
         f"({found.arithmetic}), so that rounding is covered. This is the model file's word: "
         "nothing in the file can prove it."
     )

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dperm_cli.privacy.accounting.attack_risk import (
-    bound_curve,
-    bound_successes,
-    find_attack_risk,
-)
+from dperm_cli.privacy.accounting.attack_risk import TradeOff
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements.number_words import format_percent
 
@@ -68,18 +64,15 @@ class RiskNumbers:
 
 def find_risk_numbers(found: Publishable) -> RiskNumbers:
     """The attack risk that follows from the events of a release."""
-    events, guarantee = found.events, found.guarantee
-    risk = find_attack_risk(events, guarantee)
+    known = TradeOff(found.events, found.guarantee)
     rates = sorted({MARKED, *((k / _POINTS) ** 2 for k in range(_POINTS + 1))})
-    curve = bound_curve(events, guarantee, rates)
-    successes = bound_successes(events, guarantee, PRIORS)
-    points = dict(zip(rates, curve, strict=True)) | {MARKED: successes[MARKED]}
-    test = _TESTS["local" if guarantee.kind == "local" else found.relation]
+    successes = {prior: known.bound_success(prior) for prior in PRIORS}
+    points = dict(zip(rates, known.bound_curve(rates), strict=True))
     return RiskNumbers(
-        test,
+        _TESTS["local" if found.guarantee.kind == "local" else found.relation],
         found.relation,
-        risk.advantage,
-        {rate: risk.true_positive_rates[rate] for rate in RATES},
+        known.find_advantage(),
+        {rate: known.bound_success(rate) for rate in RATES},
         successes,
-        tuple(points.items()),
+        tuple((points | {MARKED: successes[MARKED]}).items()),
     )

@@ -20,7 +20,7 @@ _LARGEST_FACTOR = 20.0  # epsilons above it have no factor that says anything
 
 def summarise(found: Publishable) -> str:
     """The guarantee in one sentence."""
-    whose = "all answers of one user" if words.is_local(found) else "one record"
+    whose = "the record of one user" if words.is_local(found) else "one record"
     what = "the answers" if words.is_session(found) else "the model"
     return (
         f"{words.capitalise(words.describe_level(found))}: what {what} can reveal about {whose} is "
@@ -117,7 +117,7 @@ def describe_making(found: Publishable) -> Section:
 def describe_unit(found: Publishable) -> str:
     """Whose data the guarantee is about."""
     if words.is_local(found):
-        return "All answers of one user."
+        return "One user: all answers of the user's device together."
     return "One record: one row of the table, with its label or target."
 
 
