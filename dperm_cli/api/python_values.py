@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.plain_yaml import NODES
 from dperm_cli.runner.compose.command_line import Setting, check_setting
-from dperm_cli.runner.compose.user_yaml import NODES
 
 _WORD = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z_/][A-Za-z0-9_./-]*", re.IGNORECASE)
 

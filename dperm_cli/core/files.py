@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import zlib
@@ -122,6 +124,29 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         write_atomically(folder / name, content)
     print(f"wrote {folder}: {', '.join(files)}", file=sys.stderr)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make a new folder with these files: all of them or, on any error, no folder.
+
+    Args:
+        folder: The folder, which is not there yet; the one above is made where there is none.
+        files: Contents by name.
+
+    Raises:
+        StorageError: It cannot be written, or is there.
+    """
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    with storage_errors(folder):
+        try:
+            unfinished.mkdir(parents=True)
+            for name, content in files.items():
+                write_atomically(unfinished / name, content)
+            os.rename(unfinished, folder)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        sync_folder(folder.parent)
 
 
 @contextmanager
@@ -276,6 +301,17 @@ def append_durably(path: Path, data: bytes) -> None:
         sync_file(path.parent)
 
 
+def truncate_file(path: Path, size: int) -> None:
+    """Take away what lies beyond the first ``size`` bytes of a file.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    with storage_errors(path):
+        os.truncate(path, size)
+        sync_file(path)
+
+
 @dataclass(frozen=True)
 class OutputFile:
     """A file that the user named, to be written once all of it is known.
@@ -321,18 +357,38 @@ class OutputFile:
         Raises:
             StorageError: It cannot be written.
         """
+        with self.open() as file:
+            file.write(data)
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """A binary file whose bytes are its content when the block ends without an error.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
         with storage_errors(self.path):
             descriptor, target = _find_descriptor(self.path), _follow(self.path)
             if descriptor is None and find_special(target) is None:
-                write_atomically(target, data)
+                with open_atomically(target) as file:
+                    yield file
                 return
             sys.stdout.flush()
             if descriptor is None:
                 opened = os.open(target, os.O_WRONLY | os.O_NOCTTY)
             else:
                 opened = os.dup(descriptor)
-            with open(opened, "wb") as file:
-                file.write(data)
+            with os.fdopen(opened, "wb") as file:
+                yield file
+
+    @contextmanager
+    def open_text(self) -> Iterator[IO[str]]:
+        """As ``open``, for text in UTF-8."""
+        with self.open() as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            yield text
+            text.flush()
+            text.detach()
 
 
 def _follow(path: Path) -> Path:
@@ -372,7 +428,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
+def hold_lock(path: Path, wait: bool = False, required: bool = False) -> Iterator[bool]:
     """Hold the lock of this file name while the block runs; the file goes with the lock.
 
     The system lets go of a lock when its process ends, however it ends. Where the file system has
@@ -381,18 +437,19 @@ def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
     Args:
         path: The lock's file; its folder is made where there is none.
         wait: Whether to wait for whoever holds it.
+        required: Whether to refuse a file system that has no locks.
 
     Yields:
         Whether the lock is held; always True with ``wait``.
 
     Raises:
-        StorageError: The file cannot be made.
+        StorageError: The file cannot be made, or not be locked where that is required.
     """
     from filelock import FileLock  # 40 ms to import, and most verbs lock nothing
 
     lock = FileLock(path, mode=0o600, fallback_to_soft=False)
     with storage_errors(path):
-        held = _acquire(lock, path, wait)
+        held = _acquire(lock, path, wait, required)
     try:
         yield held
     finally:
@@ -403,7 +460,7 @@ def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
             lock.release()
 
 
-def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
+def _acquire(lock: BaseFileLock, path: Path, wait: bool, required: bool) -> bool:
     why: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for _ in range(_MOST_TRIES):
         try:
@@ -415,7 +472,7 @@ def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
             why = error  # another process took the empty folder away in between
             continue
         except OSError as error:
-            if error.errno not in NO_LOCKS:
+            if required or error.errno not in NO_LOCKS:
                 raise
         return True
     raise why

@@ -43,6 +43,11 @@ class ParquetReader:
         return [str(name) for name in self._file.schema_arrow.names]
 
     @property
+    def types(self) -> dict[str, Any]:
+        """The type of each column, of pyarrow's."""
+        return {str(field.name): field.type for field in self._file.schema_arrow}
+
+    @property
     def facts(self) -> Any:
         """What the footer says: numbers of rows and columns, ``metadata`` as key-value pairs."""
         return self._file.metadata

@@ -63,6 +63,7 @@ class DataSet(registry.Plugin, CheckedFields):
         invalid: what becomes of a record with a cell that cannot be used, of a file.
         added_keys: keys that came after the first release, with the values of cells without them.
         size: the pair (records, columns) where it is declared or published.
+        table: how raw cells become rows (``TableSchema``), of a table with a schema.
         is_raw: whether rows are scaled or shortened on columns of any units, of a file.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
@@ -94,6 +95,7 @@ class DataSet(registry.Plugin, CheckedFields):
     is_raw: Any = False
     invalid: Any = "refuse"
     size: Any = None
+    table: Any = None
 
     def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
         """What is known of the size before the records are loaded.

@@ -71,6 +71,8 @@ class PerRecord(Plugin, CheckedFields):
         mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss at ``to`` of each row and its
             mirror image about 0, less that at 0.
         cube_excess: ``cube_excess(half_side, off)``, the same for rows uniform in a cube.
+        chances: ``chances(scores)``, the probability of the positive class [m] at scores [m], or of
+            each class at [m, classes], for a loss that is the negative logarithm of a likelihood.
 
     >>> from dperm_cli.losses.hinge import Hinge
     >>> isinstance(Hinge(), PerRecord), Hinge().smoothness, Hinge().round_kink(0.1).smoothness
@@ -108,6 +110,7 @@ class PerRecord(Plugin, CheckedFields):
     noise_excess: Any = None
     mirrored_excess: Any = None
     cube_excess: Any = None
+    chances: Any = None
     values: Any
     gradient: Any
     lipschitz: Callable[[Bounds], float]

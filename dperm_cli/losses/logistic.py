@@ -29,6 +29,10 @@ class Logistic(Glm):
     transcendental: ClassVar[bool] = True
     wide_margin: ClassVar[float] = 10.0
 
+    def chances(self, scores: np.ndarray) -> np.ndarray:
+        """The probability of the label +1 at scores [m]: 1 / (1 + exp(-score))."""
+        return expit(scores)
+
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels [n]; no overflow at any finite margin."""
         return np.logaddexp(0.0, -y * z)

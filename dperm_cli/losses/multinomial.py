@@ -41,6 +41,10 @@ class Multinomial(PerRecord):
         """columns * classes."""
         return facts.p * facts.classes
 
+    def chances(self, scores: np.ndarray) -> np.ndarray:
+        """The probability of each class at scores [m, classes]: their softmax."""
+        return softmax(scores, axis=1)
+
     def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's loss at each row of [..., p], shape [..., n]."""
         ahead = _ahead(theta, data)

@@ -32,6 +32,13 @@ TEMPLATE = re.compile(r"^[A-Z_]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
 MISSING = ("must be an existing folder", "is not a file", "must be at least two", "holds no study")
 
 
+# of a table that pages name
+SCHEMA = (
+    "target: {column: sick, kind: label, classes: [no, yes]}\n"
+    "columns: {age: {kind: number, bounds: [0, 110]}}\n"
+)
+
+
 def is_template(word: str) -> bool:
     """Whether a word stands for another one."""
     value = word.partition("=")[2]
@@ -43,6 +50,7 @@ def write_shown(text: str, folder: Path) -> None:
     shown = commands.list_files(PLUGINS.read_text()) | commands.list_files(text)
     for name, content in shown.items():
         (folder / name).write_text(content)
+    (folder / "schema.yaml").write_text(SCHEMA)
 
 
 def check(words: list[str]) -> None:
@@ -81,6 +89,15 @@ def check_words(words: list[str]) -> None:
         parse_request([word for word in rest if "=" in word and not word.startswith("columns=")])
     elif verb == "new":
         assert rest[0] in KINDS
+    elif verb == "budget":
+        from dperm_cli.runner.verbs.budget import ACTIONS, KEYS
+
+        assert rest[0] in ACTIONS
+        assert set(settings_in(rest)) <= set(KEYS)
+    elif verb in ("schema", "release"):
+        # the table is not there, which is said after all words were read
+        with pytest.raises(InputError, match=r"no such (file|budget)|must be"):
+            dispatch(words)
     elif verb == "check":
         assert os.path.exists(rest[0])
     elif verb == "account":

@@ -123,7 +123,8 @@ def test_json_and_a_file_of_rows(made, tmp_path):
     )
     lines = [json.loads(line) for line in (tmp_path / "said.json").read_text().splitlines()]
     assert len(lines) == 2
-    assert set(lines[0]) == {"score", "label"}
+    assert list(lines[0]) == ["score", "label", "probability=1"]
+    assert all(0.0 < line["probability=1"] < 1.0 for line in lines)
 
 
 def test_a_regression_answers_in_its_own_unit(capsys):

@@ -73,7 +73,7 @@ def test_research_noise_is_said_on_stderr_too(dperm, tmp_path):
     (["m.npz", "format=pdf"], "out=statement.pdf"),
     (["m.npz", "answer=a.yaml"], "did you mean 'answers'"),
     (["m.npz", "answers=none.yaml"], "cannot be read"),
-    (["m.npz", "answers=rows.csv"], "KEY: VALUE"),
+    (["m.npz", "answers=rows.csv"], "key: value"),
     (["m.npz", "answers=odd.yaml"], "did you mean 'name'"),
     (["m.npz", "answers=bomb.yaml"], "anchors"),
     (["m.npz", "out=."], "is a folder"),

@@ -43,9 +43,15 @@ def test_yaml_holds_every_field_with_its_default(name):
 
 
 @pytest.mark.parametrize("name", registry.names("dataset"))
-def test_class_is_frozen_and_declares_task_and_loss(name):
+def test_class_is_frozen_and_declares_task_and_loss(name, tmp_path):
     kind = registry.load("dataset", name)
     given = {"path": "x"} if kind.where == "file" else {}
+    if name == "table":
+        given["schema"] = str(tmp_path / "schema.yaml")
+        (tmp_path / "schema.yaml").write_text(
+            "target: {column: y, kind: label, classes: [a, b]}\n"
+            "columns: {x: {kind: number, bounds: [0, 1]}}\n"
+        )
     dataset = kind(**given, **({"n_features": 1} if name == "svmlight" else {}))
     assert dataset.default_loss in LOSS[dataset.task]
     with pytest.raises(dataclasses.FrozenInstanceError):

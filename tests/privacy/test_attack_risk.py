@@ -13,6 +13,7 @@ from dperm_cli.privacy.accounting.attack_risk import (
     bound_rate,
     find_attack_risk,
 )
+from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Approx, Channel, Gaussian, Laplace, Pure
 
@@ -92,3 +93,21 @@ def test_a_local_channel_has_the_pair_of_its_guarantee():
     events = (Channel(1.0),)
     guarantee = Guarantee("local", 1.0, 0.0, "replace_one", "channel")
     assert TradeOff(events, guarantee).bound_success(0.1) == pytest.approx(math.e / 10.0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_group_has_the_pairs_of_the_group(size):
+    """Exact for pure steps; for Gaussian noise above the law of the group, and below its pair."""
+    pure = TradeOff((Pure(1.0, relation="replace_one"),), PURE, size)
+    assert pure.bound_success(0.1) == pytest.approx(bound_rate(0.1, float(size), 0.0))
+    assert pure.find_advantage() == pytest.approx(math.tanh(size / 2.0))
+    mu = 0.2367011
+    events = (Gaussian(1.0 / mu, record_norm=1.0),)
+    guarantee = Guarantee("approx", 1.0, 1e-6, "add_remove", "gaussian")
+    known, whole = TradeOff(events, guarantee, size), guarantee_for_person(guarantee, size)
+    exact = 2.0 * float(stats.norm.cdf(size * mu / 2.0)) - 1.0
+    assert exact - 1e-9 <= known.find_advantage() <= bound_advantage(whole.epsilon, whole.delta)
+    for rate in (0.001, 0.01, 0.1, 0.5):
+        least = float(stats.norm.cdf(size * mu + stats.norm.ppf(rate)))
+        most = bound_rate(rate, whole.epsilon, whole.delta)
+        assert least - 1e-9 <= known.bound_success(rate) <= most + 1e-12

@@ -26,12 +26,17 @@ def write_csv(path, rows):
     path.write_text("b,a\n" + "".join(f"{b},{a}\n" for a, b in rows))
 
 
+def _rows(path):
+    (block,) = query_rows.read_blocks(str(path), SCHEMA)
+    return block.rows
+
+
 def test_rows_of_many_blocks_are_joined(small_blocks, tmp_path):
     write_csv(tmp_path / "f.csv", ROWS)
     table = pa.table({"b": ROWS[:, 1], "y": ["word"] * 10, "a": ROWS[:, 0]})
     pq.write_table(table, tmp_path / "f.parquet", row_group_size=3)
     for name in ("f.csv", "f.parquet"):
-        np.testing.assert_array_equal(query_rows.read(str(tmp_path / name), SCHEMA), ROWS)
+        np.testing.assert_array_equal(_rows(tmp_path / name), ROWS)
 
 
 def test_a_bad_row_is_counted_from_the_first_block(small_blocks, tmp_path):
@@ -39,11 +44,11 @@ def test_a_bad_row_is_counted_from_the_first_block(small_blocks, tmp_path):
     rows[7, 1] = np.inf
     write_csv(tmp_path / "f.csv", rows)
     with pytest.raises(InputError, match="row 8 holds a number that is missing, nan or infinite"):
-        query_rows.read(str(tmp_path / "f.csv"), SCHEMA)
+        _rows(tmp_path / "f.csv")
 
 
 def test_a_table_of_no_row_group_holds_no_rows(tmp_path):
     table = pa.table({"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())})
     pq.write_table(table, tmp_path / "f.parquet")
     with pytest.raises(InputError, match="holds no rows of numbers"):
-        query_rows.read(str(tmp_path / "f.parquet"), SCHEMA)
+        _rows(tmp_path / "f.parquet")

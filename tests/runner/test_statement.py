@@ -21,6 +21,7 @@ import yaml
 import dperm_cli
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.rbf import Rbf
 from dperm_cli.privacy.events import Channel, Gaussian, Pure
 from dperm_cli.problem.data import Data
@@ -32,7 +33,6 @@ from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.statements.facts import build_statement
 from dperm_cli.runner.statements.layers import NAMES
 from dperm_cli.runner.statements.number_words import (
-    find_group_level,
     format_number,
     format_percent,
     round_up,
@@ -83,6 +83,30 @@ def make_regression():
     return make(schema=columns, relation="add_remove", facts=facts, theta=np.zeros(3))
 
 
+TABLE = {
+    "unit": {"column": "patient", "at_most": 3},
+    "target": {"column": "stay", "kind": "number", "bounds": [1, 100], "transform": "log"},
+    "columns": {
+        "patient": {"kind": "identifier"}, "age": {"kind": "number", "bounds": [0, 100]},
+        "ward": {"kind": "category", "values": ["a", "b"]},
+    },
+}  # fmt: skip
+CLASSES = {
+    "target": {"column": "ward", "classes": ["a", "b", "c"]},
+    "columns": {"age": {"kind": "number", "bounds": [0, 100]}},
+}
+
+
+def make_table(plain):
+    """A model of a table with a declared schema."""
+    table = table_schema.parse_schema(plain)
+    names = [name for name in table.names if name != table_schema.CONSTANT]
+    schema = InputSchema("table", table.task, len(names), tuple(names), table.target.column,
+                         labels=table.target.labels, target_bounds=table.target.model_bounds,
+                         intercept=True, table=table)  # fmt: skip
+    return make(schema=schema, theta=np.zeros((len(names) + 1) * (3 if plain is CLASSES else 1)))
+
+
 PLUGIN = (
     "mechanism mine of mine.py (no version, sha256 " + "0" * 64 + "): the guarantee rests on its "
     "own proof"
@@ -95,6 +119,8 @@ MODELS = {
     "regression": make_regression,
     "session": lambda: make(theta=None, mechanism="kernel_interactive", noise="research"),
     "plug-in": lambda: make(mechanism="mine", plugins=PLUGIN),
+    "person": lambda: make_table(TABLE),
+    "classes": lambda: make_table(CLASSES),
     "weak": lambda: make(events=(Pure(900.0),), delta=0.0),
 }
 
@@ -152,7 +178,7 @@ def test_nothing_takes_records_paths_or_clocks():
 def test_every_kind_of_release_has_a_statement(name):
     found = MODELS[name]()
     text = read_text(found)
-    assert f"epsilon {format_number(found.guarantee.epsilon)}" in text
+    assert f"epsilon {format_number(found.person_guarantee.epsilon)}" in text
     assert all(layer in text for layer in NAMES)
     assert f"dperm {found.version}" in text
     assert b"<svg" in write_statement(found, fill(), "html")
@@ -178,10 +204,6 @@ def test_numbers_are_never_rounded_down():
         assert value * (1.0 - 1e-9) <= round_up(value, 3) <= value * 1.02
     assert format_percent(0.010001) == "1.01 %"
     assert format_percent(2.0) == "100 %"
-    assert find_group_level(1.0, 1e-6, 1) == (1.0, 1e-6)
-    epsilon, delta = find_group_level(0.5, 1e-6, 3)
-    assert (epsilon, delta) == (1.5, pytest.approx(1e-6 * (np.exp(1.5) - 1) / (np.exp(0.5) - 1)))
-    assert find_group_level(400.0, 1e-6, 3)[1] == 1.0
 
 
 def test_research_noise_is_not_for_release():
@@ -202,16 +224,40 @@ def test_relations_units_and_counts_are_named():
     assert "whether one record is in the data" in told
     assert "[0, 9]" in told
     local = " ".join(read_text(make_local()).split())
-    assert "all answers of one user" in local.lower()
+    assert "One user: all answers of the user's device together" in local
     assert "local: each user's own device" in local
 
 
 def test_a_person_with_several_records():
     told = " ".join(read_text(make(), fill(records_per_person=3)).split())
     assert "at most 3 records (declared): for a person the level is epsilon 2.99994" in told
-    assert "delta 1.12e-5, and the membership advantage at most 90.52 %" in told
+    assert "delta 1.12e-5, and the membership advantage at most 28.27 %" in told
     assert "answers: records_per_person" not in told
     assert "One record is one person" in read_text(make(), fill(records_per_person=1))
+
+
+def test_a_table_with_a_unit_protects_a_person():
+    found = MODELS["person"]()
+    told = " ".join(read_text(found).split())
+    assert "differential privacy with epsilon 2.99994 and delta 1.12e-5: what the model" in told
+    assert "about a person with at most 3 records is bounded" in told
+    assert "whom the column patient names: at most 3 records of a person count" in told
+    assert "For one record it is epsilon 0.999978, delta 1e-6" in told
+    assert "records_per_person" not in told
+    assert "More than one record" not in told
+    assert "More than one record" in read_text(make())
+    assert "Columns 2: age (number), ward (category)" in told
+    assert "column stay, a number clipped to [1, 100], by its logarithm" in told
+    assert "which of two sets of values" in told
+    entry = registry_entry.build_entry(found, fill())["deployment"]
+    assert entry["privacy_loss"]["privacy_parameters"]["epsilon"] == pytest.approx(2.99994)
+    assert "`age`, `ward`" in entry["dp_variant"]["data_domain"]
+
+
+def test_classes_are_listed():
+    told = " ".join(read_text(MODELS["classes"]()).split())
+    assert "A classifier of 9 numbers" in told
+    assert "column ward, with the classes a, b, c" in told
 
 
 def test_held_out_inputs_and_plugins_are_named():
@@ -348,7 +394,9 @@ def test_the_words_of_a_pdf_are_in_the_page():
             assert line.text.split()[-1] in shown
 
 
-@pytest.mark.parametrize("name", ["linear", "pure", "local", "regression", "plug-in"])
+@pytest.mark.parametrize(
+    "name", ["linear", "pure", "local", "regression", "plug-in", "person", "classes"]
+)
 def test_an_entry_is_valid_under_the_schema_of_the_registry(name):
     found = MODELS[name]()
     for given in (fill(), draw_longest()):
@@ -356,7 +404,7 @@ def test_an_entry_is_valid_under_the_schema_of_the_registry(name):
         jsonschema.Draft202012Validator(SCHEMA).validate(entry)
         assert entry["tier"] == 3
     shown = entry["deployment"]["privacy_loss"]["privacy_parameters"]
-    assert shown["epsilon"] >= found.guarantee.epsilon * (1.0 - 1e-9)
+    assert shown["epsilon"] >= found.person_guarantee.epsilon * (1.0 - 1e-9)
     assert ("delta" in shown) == (found.delta > 0.0)
 
 

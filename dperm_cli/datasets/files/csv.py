@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv as stdlib_csv
 import io
 import itertools
-import math
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
-from dperm_cli.datasets.shared.archives import open_bytes
 from dperm_cli.datasets.shared.invalid_records import read_cell
 from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
+from dperm_cli.datasets.shared.table_cells import open_text, split_lines
 from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter, is_named
 from dperm_cli.datasets.shared.text_tables import nearest_floats
 
@@ -87,8 +86,7 @@ class Csv(TableOptions):
         return [c.strip() for c in self.header_line(key, path)] if self.header else None
 
     def _text(self, path: Path) -> io.TextIOWrapper:
-        errors = "replace" if self.invalid == "zero" else "strict"
-        return io.TextIOWrapper(open_bytes(path, self.limit), "utf-8-sig", errors, newline="")
+        return open_text(path, self.limit, "replace" if self.invalid == "zero" else "strict")
 
     def _read_lines(
         self, path: Path, width: int, wanted: list[int], target: int | None
@@ -96,33 +94,13 @@ class Csv(TableOptions):
         """The records one line at a time, so that none decides how another one is read."""
         with self._text(path) as text:
             lines = itertools.islice(text, int(bool(self.header)), None)
-            # an empty line is no record
-            records = (line for line in lines if width == 1 or line.strip(" \r\n"))
-            while some := list(itertools.islice(records, _rows_at_once(width))):
-                yield self._read_records(some, width, wanted, target)
-
-    def _read_records(
-        self, lines: list[str], width: int, wanted: list[int], target: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values, labels = array("d"), []
-        nothing = [math.nan] * len(wanted)
-        for line in lines:
-            cells = self._split(line)
-            whole = len(cells) == width
-            values.extend([read_cell(cells[i]) for i in wanted] if whole else nothing)
-            labels.append(cells[target] if whole and target is not None else "")
-        x = np.array(values).reshape(len(lines), len(wanted))
-        return x, np.array(labels, dtype=object)
-
-    def _split(self, line: str) -> list[str]:
-        """The fields of a line by itself; none where it cannot be split."""
-        options = {"delimiter": self.delimiter, "skipinitialspace": True}
-        try:
-            cells = next(stdlib_csv.reader([line.rstrip("\r\n") + "\n"], **options), [])
-        except stdlib_csv.Error:
-            return []
-        # a quote that nothing closes takes in the end of the line
-        return [] if cells and cells[-1].endswith("\n") else cells
+            for records in split_lines(lines, self.delimiter, width, _rows_at_once(width)):
+                values = array("d")
+                for cells in records:
+                    values.extend([read_cell(cells[i]) for i in wanted])
+                labels = ["" if target is None else cells[target] for cells in records]
+                x = np.array(values).reshape(len(records), len(wanted))
+                yield x, np.array(labels, dtype=object)
 
     def header_line(self, key: str, path: Path) -> list[str]:
         """The cells of the first line, whatever they are."""

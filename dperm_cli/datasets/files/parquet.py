@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from dperm_cli.core.files import TooLarge
 from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.parquet_files import ParquetReader
 from dperm_cli.datasets.shared.row_blocks import INSTEAD
+from dperm_cli.datasets.shared.table_cells import report_arrow_errors
 from dperm_cli.datasets.shared.table_columns import TableOptions
 
 
@@ -33,7 +33,7 @@ class Parquet(TableOptions):
             raise InputError(key, path.name, "holds no columns")
         wanted, target = self.choose(names)
         for index in range(file.facts.num_row_groups):
-            with _translate_errors(key, path):
+            with report_arrow_errors(key, path):
                 table = file.read_group(index)
             yield self._read_table(key, path, table, names, wanted, target)
 
@@ -59,20 +59,20 @@ class Parquet(TableOptions):
         return x, y
 
     def count_records(self, key: str, path: Path) -> tuple[int, int]:
-        with _translate_errors(key, path):
+        with report_arrow_errors(key, path):
             facts = ParquetReader(path).facts
             sizes = (facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
             return facts.num_rows, sum(sizes)
 
     def header_of(self, key: str, path: Path) -> list[str]:
         """The names in the file's footer."""
-        with _translate_errors(key, path):
+        with report_arrow_errors(key, path):
             return ParquetReader(path).column_names
 
 
 def _open(key: str, path: Path, limit: int) -> ParquetReader:
     """The file, after a check that its rows fit; they are still to be read."""
-    with _translate_errors(key, path):
+    with report_arrow_errors(key, path):
         found = ParquetReader(path)
         facts = found.facts
         # Run-length coding: a few bytes may stand for any number of equal cells.
@@ -84,20 +84,6 @@ def _open(key: str, path: Path, limit: int) -> ParquetReader:
         more = 8 * rows * facts.num_columns
         current_limit().check(more, f"reading {path.name}", INSTEAD)
         return found
-
-
-@contextmanager
-def _translate_errors(key: str, path: Path) -> Iterator[None]:
-    """Turn what pyarrow cannot read into one line about the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, ValueError) as error:
-        words = str(error).splitlines()[0] if str(error) else "damaged"
-        # pyarrow speaks of the buffer it was handed, not of the file
-        words = words.rpartition("'<Buffer>': ")[2]
-        raise InputError(key, path.name, f"is not a Parquet file ({words})") from None
 
 
 def _text(value: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from scipy import optimize
 
 from dperm_cli.privacy.accounting import accountant
+from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person, sum_of_steps
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Event
 
@@ -52,7 +53,8 @@ class TradeOff:
 
     Args:
         events: the plan's privacy events.
-        guarantee: what they give.
+        guarantee: what they give for one record.
+        size: records of a person that the attack is about, at most: each pair is that of the group.
 
     >>> from dperm_cli.privacy.events import Pure
     >>> guarantee = Guarantee("pure", 1.0, 0.0, "replace_one", "pure")
@@ -60,41 +62,49 @@ class TradeOff:
     0.27183
     """
 
-    def __init__(self, events: Sequence[Event], guarantee: Guarantee) -> None:
-        self._events, self._guarantee = tuple(events), guarantee
-        self._pair = (guarantee.epsilon, guarantee.delta)
-        most = min(max(2.0 * self._pair[0], self._pair[0] + 4.0), 600.0)
+    def __init__(self, events: Sequence[Event], guarantee: Guarantee, size: int = 1) -> None:
+        self._events, self._guarantee, self._size = tuple(events), guarantee, size
+        whole = guarantee_for_person(guarantee, size)
+        self._pair = (whole.epsilon, whole.delta)
+        most = min(max(2.0 * guarantee.epsilon, guarantee.epsilon + 4.0), 600.0)
         # dense near 0, where the envelope turns most
         self._levels = [most * (k / _POINTS) ** 2 for k in range(_POINTS + 1)]
 
     @cached_property
-    def _deltas(self) -> list[float]:
-        return [self._delta(level) for level in self._levels]
+    def _pairs(self) -> list[tuple[float, float]]:
+        return [self._find_pair(level) for level in self._levels]
 
-    def _delta(self, epsilon: float) -> float:
-        """Delta by epsilon; 1 for local channels, of which the guarantee's pair alone is used."""
+    def _find_pair(self, epsilon: float) -> tuple[float, float]:
+        """The pair of the group at an epsilon of one record.
+
+        Delta is 1 for local channels, of which the guarantee's pair alone is used.
+        """
         if self._guarantee.kind == "local":
-            return 1.0
-        return accountant.delta_of(self._events, epsilon=epsilon, relation=self._guarantee.relation)
+            return self._size * epsilon, 1.0
+        relation = self._guarantee.relation
+        delta = accountant.delta_of(self._events, epsilon=epsilon, relation=relation)
+        if self._size > 1 and delta > 0.0:
+            delta = min(1.0, delta * sum_of_steps(epsilon, self._size))
+        return self._size * epsilon, delta
 
     def find_advantage(self) -> float:
         """The largest difference of true and false positive rate."""
-        return min(bound_advantage(*self._pair), self._deltas[0])
+        return min(bound_advantage(*pair) for pair in (self._pair, *self._pairs))
 
     def bound_success(self, rate: float) -> float:
         """1 - f at a rate, or the success of a guess from that prior: by a search for the pair."""
-        found = [bound_rate(rate, *pair) for pair in zip(self._levels, self._deltas, strict=True)]
+        found = [bound_rate(rate, *pair) for pair in self._pairs]
         best = min(range(len(found)), key=found.__getitem__)
         ends = (self._levels[max(best - 1, 0)], self._levels[min(best + 1, _POINTS)])
         near: Any = optimize.minimize_scalar(
-            lambda epsilon: bound_rate(rate, epsilon, self._delta(epsilon)),
+            lambda epsilon: bound_rate(rate, *self._find_pair(epsilon)),
             bounds=ends, method="bounded", options={"xatol": 1e-4},
         )  # fmt: skip
         return min(bound_rate(rate, *self._pair), found[best], float(near.fun))
 
     def bound_curve(self, rates: Sequence[float]) -> list[float]:
         """1 - f at each of many rates, by pairs that are computed once: close above the search."""
-        pairs = [self._pair, *zip(self._levels, self._deltas, strict=True)]
+        pairs = [self._pair, *self._pairs]
         return [min(bound_rate(rate, *pair) for pair in pairs) for rate in rates]
 
 

@@ -236,10 +236,11 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def csv_lines(names: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A csv file: a line of names, then the rows."""
+def csv_lines(names: Iterable[Any], rows: Iterable[Iterable[Any]], with_names: bool = True) -> str:
+    """A csv file: a line of names, unless it stands there already, then the rows."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(names)
+    if with_names:
+        writer.writerow(names)
     writer.writerows(rows)
     return sink.getvalue()

@@ -287,7 +287,7 @@ def _release(
     common["settings"] |= describe_radius(prepared)
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
-    common["arithmetic"] = _arithmetic(cell, kind, grid)
+    common["arithmetic"] = describe_arithmetic(cell, kind, grid)
     rows = _trials(cell, problem, optimum, theta, common, released.info)
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
@@ -328,7 +328,7 @@ def list_plans(prepared: Prepared, budget: Budget) -> list[str]:
     return [describe_plan(prepared.cell.mechanism, *one) for one in asked]
 
 
-def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
+def describe_arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
     """The arithmetic of values and noise: ``float64``, a grid, ``signs``, or that of directions."""
     if grid is not None:
         return str(grid)

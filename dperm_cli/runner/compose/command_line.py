@@ -28,14 +28,9 @@ from hydra.errors import HydraException
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
+from dperm_cli.core.plain_yaml import DEPTH, NODES
 from dperm_cli.runner.compose import cell_schema
-from dperm_cli.runner.compose.user_yaml import (
-    COLUMN_KEYS,
-    DEPTH,
-    NODES,
-    refuse_programs,
-    refuse_text,
-)
+from dperm_cli.runner.compose.user_yaml import COLUMN_KEYS, refuse_programs, refuse_text
 
 MAX_WORD = 1 << 20  # characters of one word
 # Of a key that names a column any text is a value, whatever Hydra's grammar makes of it; but null,

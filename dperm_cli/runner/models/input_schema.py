@@ -6,6 +6,7 @@ off the records.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.datasets.shared import column_rules, label_names, row_rules
+from dperm_cli.datasets.shared.table_schema import TableSchema
 
-TASKS = ("binary", "regression")
+TASKS = ("binary", "multiclass", "regression")
 NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
 ROWS = ("unit", "clip", "none")
 SCALINGS = ("none", "bounds")
@@ -30,14 +32,17 @@ class InputSchema:
 
     Attributes:
         dataset: the registered name of the data set.
-        task: ``binary`` or ``regression``.
+        task: ``binary``, ``multiclass`` or ``regression``.
         count: number of columns, the constant coordinate not counted.
-        columns: their names, or None where the data set has none and columns go by position.
+        columns: their names, or None where the data set has none and columns go by position. Of a
+            table with a schema, the names of the coordinates that its cells are encoded in.
         target: name of the column of labels or targets, where columns have names.
         bounds: declared [low, high] of all columns, or one pair per column; None without scaling.
-        labels: pairs (label in the file, -1 or 1) as declared; None: the labels are -1 and 1.
+        labels: pairs (label in the file, its number) as declared: -1 or 1, or the number of a class
+            from 0. None: the labels are -1 and 1.
         target_bounds: declared [low, high] of a regression target.
         scaling, centred, intercept, rows, norm, row_bound: the rule, as ``RowOptions`` has it.
+        table: how the cells of a table with a schema become raw rows.
     """
 
     dataset: str
@@ -54,6 +59,14 @@ class InputSchema:
     rows: str = "clip"
     norm: str = "2"
     row_bound: float = 1.0
+    table: TableSchema | None = None
+
+    @property
+    def classes(self) -> int:
+        """How many classes are told apart; 1 for a regression."""
+        if self.task != "multiclass":
+            return 2 if self.task == "binary" else 1
+        return 1 + int(max(number for _, number in self.labels or ()))
 
     @property
     def width(self) -> int:
@@ -92,7 +105,23 @@ class InputSchema:
     def target_of(self, value: np.ndarray) -> np.ndarray:
         """Predictions of a regression in the unit of the file."""
         low, high = self.target_bounds or (-1.0, 1.0)
-        return low + 0.5 * (high - low) * (value + 1.0)
+        found = low + 0.5 * (high - low) * (value + 1.0)
+        return np.exp(found) if self.takes_logarithm else found
+
+    def target_of_bounds(self) -> Pair:
+        """The declared ends of a regression's target, in the unit of the file."""
+        low, high = self.target_of(np.array([-1.0, 1.0]))
+        return float(low), float(high)
+
+    @property
+    def takes_logarithm(self) -> bool:
+        """Whether the model is about the logarithm of the target."""
+        return self.table is not None and self.table.target.transform == "log"
+
+    def plain(self) -> dict[str, Any]:
+        """All of it as JSON-able values."""
+        found = dataclasses.asdict(dataclasses.replace(self, table=None))
+        return found | {"table": None if self.table is None else self.table.plain()}
 
 
 def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
@@ -126,6 +155,7 @@ def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
         norm="inf" if norm == math.inf else f"{norm:g}",
         # the bound is that of the norm which the rule names
         row_bound=row_bound / (math.sqrt(width) if norm == math.inf else 1.0),
+        table=dataset.table,
     )
 
 

@@ -23,6 +23,7 @@ from dperm_cli.core import npy_files, plugin_words, registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import first_words
 from dperm_cli.core.plugin_words import PluginUse
+from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.runner.models.input_schema import NORMS, ROWS, SCALINGS, TASKS, InputSchema
@@ -37,7 +38,8 @@ from dperm_cli.runner.models.publishable import (
     own_keys_of,
 )
 
-FORMAT, EARLIER = "dperm-model-2", "dperm-model-1"
+FORMAT, EARLIER = "dperm-model-3", "dperm-model-1"
+WITHOUT_TABLE = "dperm-model-2"  # files before tables had schemas
 ARRAYS = {
     "none": (),
     "explicit": (),
@@ -153,9 +155,12 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
     _exact("", facts, {"format", *list_fields(Publishable)} - {"theta"} - optional)
     plugins = None if optional else _plugins(facts["plugins"])
     uses = plugin_words.read_uses(plugins)
-    if facts["format"] != FORMAT:
+    if facts["format"] not in (FORMAT, WITHOUT_TABLE):
         raise ValueError("its format is another one")
-    schema = _schema(facts["schema"])
+    told = facts["schema"]
+    if facts["format"] == WITHOUT_TABLE and isinstance(told, dict) and "table" not in told:
+        told = {**told, "table": None}
+    schema = _schema(told)
     features = _features(facts["features"], arrays, schema.width)
     if arrays["theta"].ndim != 1:
         raise ValueError("theta is not one row of numbers")
@@ -225,12 +230,14 @@ def _schema(given: Any) -> InputSchema:
         columns = tuple(_text("schema.columns", name) for name in _list("schema.columns", columns))
         if len(columns) != count or len(set(columns)) != count:
             raise ValueError(f"schema.columns must hold {count} distinct names")
+    task = _one_of("schema.task", given["task"], TASKS)
     if labels is not None:
-        pairs = [_list("schema.labels", pair, 2) for pair in _list("schema.labels", labels)]
-        labels = tuple(
-            (_text("schema.labels", name), float(_one_of("schema.labels", sign, (-1, 1))))
-            for name, sign in pairs
-        )
+        labels = _labels(labels, task)
+    if task == "multiclass" and not labels:
+        raise ValueError("schema.labels must name the classes")
+    table = None if given["table"] is None else table_schema.parse_schema(given["table"])
+    if table is not None and (table.names != columns or table.task != task):
+        raise ValueError("schema.table is another table's")
     scaling = _one_of("schema.scaling", given["scaling"], SCALINGS)
     bounds = given["bounds"]
     if (bounds is None) != (scaling == "none"):
@@ -238,7 +245,7 @@ def _schema(given: Any) -> InputSchema:
     target, interval = given["target"], given["target_bounds"]
     return InputSchema(
         dataset=_text("schema.dataset", given["dataset"]),
-        task=_one_of("schema.task", given["task"], TASKS),
+        task=task,
         count=count,
         columns=columns,
         target=None if target is None else _text("schema.target", target),
@@ -251,7 +258,22 @@ def _schema(given: Any) -> InputSchema:
         rows=_one_of("schema.rows", given["rows"], ROWS),
         norm=_one_of("schema.norm", given["norm"], NORMS),
         row_bound=_number("schema.row_bound", given["row_bound"], 0.0),
+        table=table,
     )
+
+
+def _labels(given: Any, task: str) -> tuple[tuple[str, float], ...]:
+    """(label in the file, its number); of several classes the numbers are 0, 1, 2, ..."""
+    pairs = [_list("schema.labels", pair, 2) for pair in _list("schema.labels", given)]
+    known = range(len(pairs)) if task == "multiclass" else (-1, 1)
+    found = tuple(
+        (_text("schema.labels", name), float(_one_of("schema.labels", number, known)))
+        for name, number in pairs
+    )
+    numbers = {number for _, number in found}
+    if task == "multiclass" and numbers != set(range(max(len(numbers), 3))):
+        raise ValueError("schema.labels must number three or more classes from 0")
+    return found
 
 
 def _bounds(given: Any, count: int) -> tuple:

@@ -18,13 +18,14 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli import __version__
-from dperm_cli.core import checks
+from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared.feature_maps import Explicit, Features, Fourier, Landmarks
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
 from dperm_cli.privacy.budget import RELATIONS, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.events import kind as kind_of_events
@@ -236,9 +237,15 @@ class Publishable:
     @property
     def coordinates(self) -> int:
         """The length that theta must have."""
-        if self.features is None:
-            return self.schema.width
-        return self.features.count_coordinates(self.schema.width)
+        width = self.schema.width
+        if self.features is not None:
+            width = self.features.count_coordinates(width)
+        return width * self.columns_of_theta
+
+    @property
+    def columns_of_theta(self) -> int:
+        """How many numbers theta gives each coordinate of a row: one, or one for each class."""
+        return self.schema.classes if self.schema.task == "multiclass" else 1
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -251,19 +258,50 @@ class Publishable:
             self.events, kind=kind, delta=self.delta, relation=self.relation, certificate=None
         )
 
+    @property
+    def records_per_person(self) -> int:
+        """How many records of one person count; 1 where every record is somebody else's."""
+        table = self.schema.table
+        return 1 if table is None else table.unit.at_most
+
+    @property
+    def person_guarantee(self) -> Guarantee:
+        """What holds for all records of one person: ``guarantee``, where a person has one."""
+        return guarantee_for_person(self.guarantee, self.records_per_person)
+
     def values(self, raw: Any) -> np.ndarray:
-        """f(x) of each raw row [m, columns], [m]; ValueError where one is not finite."""
+        """f(x) of each raw row [m, columns], [m], of several classes [m, classes].
+
+        Raises:
+            ValueError: one is not finite.
+        """
         assert self.theta is not None
-        out, schema = np.empty(raw.shape[0]), self.schema
+        schema, several = self.schema, self.columns_of_theta > 1
+        theta = self.theta.reshape(-1, schema.classes) if several else self.theta
+        out = np.empty((raw.shape[0], *theta.shape[1:]))
         with np.errstate(over="ignore", invalid="ignore"):
             for part in schema.blocks(len(out)):
                 rows = schema.apply_row_rule(raw[part])
                 if self.features is not None:
                     rows = self.features.build_features(schema.width, schema.l2_bound).apply(rows)
-                out[part] = rows @ self.theta
+                out[part] = rows @ theta
         if not np.all(np.isfinite(out)):
             raise ValueError("its values are beyond what can be computed")
         return out
+
+    def chances(self, values: np.ndarray) -> np.ndarray | None:
+        """The model's probability of the positive class [m], or of each class [m, classes].
+
+        None where its loss is no likelihood.
+
+        Args:
+            values: as ``values`` gives them.
+        """
+        name = self.facts.loss
+        if name not in registry.list_shipped("loss"):
+            return None  # a plug-in's own words are not run for a file of somebody else
+        loss = registry.load("loss", name)
+        return None if loss.chances is None else loss().chances(values)
 
     @property
     def published_inputs(self) -> str | None:
@@ -276,10 +314,11 @@ class Publishable:
 
     def level(self) -> str:
         """Epsilon and delta with the relation and n they hold for, in words."""
-        found, facts = self.guarantee, self.facts
+        found, facts, most = self.person_guarantee, self.facts, self.records_per_person
         count = "n" if facts.population_source == PUBLIC else "declared population"
+        whom = f" for a person with at most {most} records" if most > 1 else ""
         return (
-            f"epsilon {found.epsilon:.6g}, delta {found.delta:.3g} "
+            f"epsilon {found.epsilon:.6g}, delta {found.delta:.3g}{whom} "
             f"({self.relation}, {count} {facts.population})"
         )
 
@@ -299,7 +338,7 @@ class Publishable:
             del found["plugins"]
         found["events"] = [ledger_totals.to_dict(event) for event in self.events]
         found["facts"] = dataclasses.asdict(self.facts)
-        found["schema"] = dataclasses.asdict(self.schema)
+        found["schema"] = self.schema.plain()
         if self.features is not None:
             found["features"] = self.features.plain()
         return found

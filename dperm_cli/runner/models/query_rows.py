@@ -1,9 +1,13 @@
-"""Read files of raw rows for a model. Columns are matched by name where the model has names."""
+"""Read files of raw rows for a model, some rows at a time.
+
+Columns are matched by name where the model has names; others in the file are not looked at.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +17,76 @@ from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.datasets.shared.archives import GIB
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.datasets.shared.row_blocks import stack_blocks
+from dperm_cli.datasets.shared.table_cells import read_cells, read_header
+from dperm_cli.datasets.shared.table_schema import TableSchema
 from dperm_cli.runner.models.input_schema import InputSchema
 
 KEY = "ROWS"
 COLUMNS = ("name", "position")  # how columns are found, the default first
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 NO_ROWS = "holds no rows of numbers"
+MOST_BYTES = 1024 * GIB  # of an unpacked file: some rows at a time are held
 _SHOWN = 5
 
 
-def read(word: str, schema: InputSchema, by_position: bool = False) -> Any:
-    """Raw rows [m, schema.count] of a file, at least one, in the order of the model's columns.
+@dataclass(frozen=True, eq=False)
+class QueryBlock:
+    """Some rows for a model.
+
+    Attributes:
+        rows: raw rows [m, columns of the model], an array or a CSR matrix.
+        identifiers: the texts of the columns that are passed through, m in each.
+        unusable: rows that get no prediction, since a cell is missing whose column says
+            ``missing: drop`` [m]; None where there are none.
+    """
+
+    rows: Any
+    identifiers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unusable: np.ndarray | None = None
+
+
+def read_blocks(word: str, schema: InputSchema, by_position: bool = False) -> Iterator[QueryBlock]:
+    """The rows of a file, at least one, in the order of the model's columns.
 
     Args:
         word: a csv file, or one that ends in .parquet, .npy, .npz (array ``x``) or .svmlight.
         schema: the columns of the model.
         by_position: whether the caller says that the columns are the model's in its order.
 
-    Returns:
-        An array, or a CSR matrix from svmlight text.
-
     Raises:
-        InputError: naming the columns that are missing or too many, or the first bad line.
+        InputError: naming the columns that are missing, or the first bad line.
     """
     if not os.path.isfile(word):
         raise InputError(KEY, word, "is not a file")
+    if schema.table is None:
+        yield QueryBlock(_read_numbers(word, schema, by_position))
+        return
+    if by_position:
+        raise InputError("columns", "position", "the model's table has named columns of many kinds")
+    with report_read_errors(KEY, Path(word)):
+        yield from _read_table(word, schema.table)
+
+
+def _read_table(word: str, table: TableSchema) -> Iterator[QueryBlock]:
+    """The rows of a table in blocks, encoded as the training rows were."""
+    path, read = Path(word), 0
+    header = read_header(KEY, path, ",", MOST_BYTES)
+    wanted = [name for name, _ in table.features]
+    _check_names(word, wanted, header)
+    passed = [name for name in table.identifiers if name in header]
+    for cells in read_cells(KEY, path, ",", MOST_BYTES, [*wanted, *passed]):
+        x, unusable = table.encode(cells)
+        read += len(x)
+        yield QueryBlock(x, {name: cells[name] for name in passed}, unusable)
+    if not read:
+        raise InputError(KEY, word, "holds no rows")
+
+
+def _read_numbers(word: str, schema: InputSchema, by_position: bool) -> Any:
+    """Raw rows [m, schema.count] of a file of numbers, all at once."""
     ending = os.path.splitext(word)[1].lower()
     with report_read_errors(KEY, Path(word)):
         if ending == ".parquet":
@@ -57,8 +104,8 @@ def places(
 ) -> list[int]:
     """Where in the file the model's columns are, in the model's order.
 
-    The column of labels may stand beside them. Raises InputError for a missing column, another one
-    too many, and a file without names where the model has them.
+    Other columns may stand beside them. Raises InputError for a missing column, and for a file
+    without names where the model has them.
     """
     if schema.columns is None or by_position:
         if width != schema.count:
@@ -69,16 +116,18 @@ def places(
         allowed = f"names no columns, and the model takes {_join_names(schema.columns)} by name; "
         allowed += "if they are in this order, say columns=position"
         raise InputError(KEY, word, allowed)
-    missing = [name for name in schema.columns if name not in names]
+    _check_names(word, schema.columns, names)
+    return [list(names).index(name) for name in schema.columns]
+
+
+def _check_names(word: str, wanted: Sequence[str], names: Sequence[str]) -> None:
+    """InputError unless each wanted column is there once."""
+    missing = [name for name in wanted if name not in names]
     if missing:
         raise InputError(KEY, word, f"lacks {_columns(missing)}, which the model takes")
-    twice = [name for name in schema.columns if list(names).count(name) > 1]
+    twice = [name for name in wanted if list(names).count(name) > 1]
     if twice:
         raise InputError(KEY, word, f"has {_columns(twice[:1])} more than once")
-    extra = [name for name in names if name not in schema.columns and name != schema.target]
-    if extra:
-        raise InputError(KEY, word, f"has {_columns(extra)}, which the model does not take")
-    return [list(names).index(name) for name in schema.columns]
 
 
 def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:

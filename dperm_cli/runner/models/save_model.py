@@ -17,7 +17,7 @@ from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of, read_claim
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.models import model_file
-from dperm_cli.runner.models.input_schema import InputSchema, build_schema
+from dperm_cli.runner.models.input_schema import TASKS, InputSchema, build_schema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 
 
@@ -34,8 +34,8 @@ def check_cell(cell: cell_schema.Cell) -> None:
     """InputError where nothing of the cell may be given away."""
     if cell.mechanism.is_unprotected:
         raise InputError("save", cell.mechanism_name, "gives no guarantee: it is not saved")
-    if cell.dataset.task not in ("binary", "regression"):
-        raise InputError("save", cell.dataset.task, "saves models of labels -1, +1 and of targets")
+    if cell.dataset.task not in TASKS:
+        raise InputError("save", cell.dataset.task, "saves models that predict labels or targets")
     if cell.kernel is not None and cell.kernel.name in model_file.NO_KERNEL:
         allowed = "cannot be saved: its matrix says more than the guarantee covers"
         raise InputError("save", f"kernel={cell.kernel.name}", allowed)

@@ -6,11 +6,11 @@ import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plain_yaml
 from dperm_cli.core.errors import NOTHING, InputError
-from dperm_cli.runner.compose import user_yaml
 from dperm_cli.runner.statements.questions import (
     COUNT,
     DATE,
@@ -79,7 +79,11 @@ def read(word: str | None) -> Answers:
     """
     if word is None:
         return Answers()
-    return check(user_yaml.read_lines(KEY, word))
+
+    def refuse(words: str) -> InputError:
+        return InputError(KEY, word, words)
+
+    return check(plain_yaml.read_mapping(Path(checks.path(KEY, word)), refuse))
 
 
 def check(given: Mapping[str, Any]) -> Answers:

@@ -58,9 +58,10 @@ def build_statement(found: Publishable, answers: Answers) -> Statement:
         answers: what the person who signs declares.
     """
     name = shorten(answers.text("name") or f"a model of {found.schema.dataset}", _TITLE)
-    level = f"epsilon {format_number(found.guarantee.epsilon)}"
-    if found.delta > 0.0:
-        level += f", delta {format_number(found.delta, 3)}"
+    promise = found.person_guarantee
+    level = f"epsilon {format_number(promise.epsilon)}"
+    if promise.delta > 0.0:
+        level += f", delta {format_number(promise.delta, 3)}"
     return Statement(
         title=f"Privacy statement: {name}",
         lede=sections.summarise(found),

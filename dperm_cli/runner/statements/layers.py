@@ -39,10 +39,10 @@ def describe_layers(found: Publishable, answers: Answers) -> tuple[Section, ...]
 
 
 def _describe_parameters(found: Publishable, answers: Answers) -> tuple[Line, ...]:
-    unit = "all answers of one user" if words.is_local(found) else "one record"
     level = words.capitalise(words.describe_level(found))
-    lines = [Line("Level and unit", f"{level}, for {unit} ({found.relation})")]
-    if answers.text("records_per_person") is None:
+    unit = f"{level}, for {words.name_unit(found)} ({found.relation})"
+    lines = [Line("Level and unit", unit)]
+    if not words.has_person_unit(found) and answers.text("records_per_person") is None:
         lines.append(declare("Unit and person", answers, "records_per_person"))
     return tuple(lines)
 

@@ -37,26 +37,3 @@ def format_percent(chance: float) -> str:
     """
     hundredths = math.ceil(chance * 1e4 * (1.0 - _LAST_BITS))
     return f"{min(hundredths, 10_000) / 100:g} %"
-
-
-def find_group_level(epsilon: float, delta: float, count: int) -> tuple[float, float]:
-    """(epsilon, delta) for a person with so many records: group privacy.
-
-    Args:
-        epsilon: for one record.
-        delta: for one record.
-        count: records of the person.
-
-    Returns:
-        (count epsilon, delta (e^(count epsilon) - 1) / (e^epsilon - 1)), the latter at most 1.
-
-    >>> find_group_level(1.0, 0.0, 3)
-    (3.0, 0.0)
-    """
-    whole = count * epsilon
-    if delta == 0.0:
-        return whole, 0.0
-    if whole > 700.0:
-        return whole, 1.0
-    ratio = count if epsilon == 0.0 else math.expm1(whole) / math.expm1(epsilon)
-    return whole, min(1.0, delta * ratio)

@@ -87,7 +87,9 @@ def _describe_basics(found: Publishable, answers: Answers) -> dict[str, Any]:
 
 def _describe_variant(found: Publishable) -> dict[str, Any]:
     schema = found.schema
-    columns = "without names" if schema.columns is None else words.code_names(schema.columns)
+    names = schema.columns if schema.table is None else [n for n, _ in schema.table.features]
+    columns = "without names" if names is None else words.code_names(names)
+    count = schema.count if names is None else len(names)
     target = f" and the target {words.code_names([schema.target])}" if schema.target else ""
     unprotected = ["the public facts that the model file names: columns, declared bounds, labels"]
     if found.facts.population_source != DECLARED:
@@ -97,7 +99,7 @@ def _describe_variant(found: Publishable) -> dict[str, Any]:
     return {
         "variant_name": "Approximate DP" if found.delta > 0.0 else "Pure DP",
         "data_domain": (
-            f"Tables of records with {schema.count} columns ({columns}){target}. "
+            f"Tables of records with {count} columns ({columns}){target}. "
             f"{words.describe_preparation(found)} Number of records: {words.describe_count(found)}."
         ),
         "unprotected_quantities": f"{words.capitalise('; '.join(unprotected))}.",
@@ -105,9 +107,10 @@ def _describe_variant(found: Publishable) -> dict[str, Any]:
 
 
 def _describe_loss(found: Publishable, answers: Answers, risk: RiskNumbers) -> dict[str, Any]:
-    level = {"epsilon": round_up(found.guarantee.epsilon)}
-    if found.delta > 0.0:
-        level["delta"] = round_up(found.delta)
+    promise = found.person_guarantee
+    level = {"epsilon": round_up(promise.epsilon)}
+    if promise.delta > 0.0:
+        level["delta"] = round_up(promise.delta)
     told = "; ".join(f"{name}: {text}" for name, text in risk.rows())
     return {
         "privacy_unit": describe_unit(found),
@@ -116,7 +119,7 @@ def _describe_loss(found: Publishable, answers: Answers, risk: RiskNumbers) -> d
         ),
         "privacy_parameters": level,
         "privacy_parameters_details": (
-            f"Computed by {found.guarantee.source}, from the events of the release. "
+            f"Computed by {promise.source}, from the events of the release. "
             f"Attack risk under {found.relation}: {told}."
         ),
     }

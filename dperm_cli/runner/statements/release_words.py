@@ -33,12 +33,28 @@ def is_local(found: Publishable) -> bool:
     return found.guarantee.kind == "local"
 
 
+def has_person_unit(found: Publishable) -> bool:
+    """Whether the declared unit of privacy is a person, whom a column names."""
+    table = found.schema.table
+    return table is not None and table.unit.column is not None
+
+
 def describe_level(found: Publishable) -> str:
     """Kind, epsilon and delta."""
-    level = f"epsilon {format_number(found.guarantee.epsilon)}"
-    if found.delta > 0.0:
-        level += f" and delta {format_number(found.delta, 3)}"
-    return f"{_KINDS[found.guarantee.kind]} differential privacy with {level}"
+    promise = found.person_guarantee
+    level = f"epsilon {format_number(promise.epsilon)}"
+    if promise.delta > 0.0:
+        level += f" and delta {format_number(promise.delta, 3)}"
+    return f"{_KINDS[promise.kind]} differential privacy with {level}"
+
+
+def name_unit(found: Publishable) -> str:
+    """Whose data the guarantee is about, as a phrase."""
+    if is_local(found):
+        return "the record of one user"
+    if found.records_per_person > 1:
+        return f"a person with at most {found.records_per_person} records"
+    return "one record"
 
 
 def describe_relation(found: Publishable) -> str:
@@ -47,6 +63,14 @@ def describe_relation(found: Publishable) -> str:
         return (
             "Two users are compared who differ in their record alone: all answers that a user's "
             "device sends are protected, also from whoever collects them."
+        )
+    if found.records_per_person > 1:
+        whose = f"all records of one person, at most {found.records_per_person}"
+        how = "other values" if found.relation == "replace_one" else "records that come or go"
+        count = "public" if found.relation == "replace_one" else "protected"
+        return (
+            f"Two tables are compared that differ in {whose}: {how} ({found.relation}, for each of "
+            f"these records). How many records there are is {count}."
         )
     if found.relation == "replace_one":
         return (
@@ -77,13 +101,17 @@ def describe_product(found: Publishable) -> str:
     if is_session(found):
         return f"Answers to queries about {fit}, given in one session."
     kernel = f" with the kernel {found.features.kernel.name}" if found.features else ""
-    kind = {"binary": "classifier", "regression": "regression model"}[found.schema.task]
+    kind = "regression model" if found.schema.task == "regression" else "classifier"
     return f"A {kind} of {found.coordinates} numbers{kernel}: an approximation of {fit}."
 
 
 def list_columns(found: Publishable) -> str:
     """Number and names of the columns."""
     schema = found.schema
+    if schema.table is not None:
+        features = schema.table.features
+        kinds = join_names(f"{cut_name(name)} ({kind.kind})" for name, kind in features)
+        return f"{len(features)}: {kinds}"
     if schema.columns is None:
         return f"{schema.count}, without names"
     return f"{schema.count}: {join_names(schema.columns)}"
@@ -94,11 +122,14 @@ def describe_target(found: Publishable) -> str:
     schema = found.schema
     name = f"column {cut_name(schema.target)}" if schema.target else "the target"
     if schema.task == "regression":
-        low, high = schema.target_bounds or (-1.0, 1.0)
-        return f"{name}, a number clipped to [{number(low)}, {number(high)}]"
+        low, high = schema.target_of_bounds()
+        told = f"{name}, a number clipped to [{number(low)}, {number(high)}]"
+        return told + (", by its logarithm" if schema.takes_logarithm else "")
     if schema.labels is None:
         return f"{name}, with the classes -1 and 1"
-    pairs = [f"{name} as {sign:+g}" for name, sign in schema.labels]
+    if schema.task == "multiclass":
+        return f"{name}, with the classes {join_names(label for label, _ in schema.labels)}"
+    pairs = [f"{label} as {sign:+g}" for label, sign in schema.labels]
     return f"{name}, with the classes {join_names(pairs)}"
 
 
@@ -106,6 +137,10 @@ def describe_preparation(found: Publishable) -> str:
     """What dperm did to rows before the mechanism saw them: public rules, row by row."""
     schema = found.schema
     steps = []
+    if schema.table is not None:
+        steps.append("cells are encoded by the declared kinds of their columns")
+    if found.records_per_person > 1:
+        steps.append(f"of a person {found.records_per_person} records count at most")
     if schema.bounds is not None:
         steps.append("columns are clipped to declared bounds and scaled by them")
     if schema.intercept:
@@ -115,7 +150,7 @@ def describe_preparation(found: Publishable) -> str:
     if found.features is not None:
         steps.append(f"rows go through a public map of the kernel {found.features.kernel.name}")
     told = capitalise("; ".join(steps))
-    return f"{told}. Each step looks at one row alone and follows public facts."
+    return f"{told}. Each rule is a public fact."
 
 
 def list_events(found: Publishable) -> str:

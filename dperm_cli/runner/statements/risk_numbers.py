@@ -12,6 +12,10 @@ RATES, PRIORS = (0.01, 0.001), (0.1, 0.5)
 MARKED = PRIORS[0]  # the false positive rate that the picture marks
 _POINTS = 100  # of the curve
 # the test that an attacker makes, by what the guarantee is about
+_PERSON_TESTS = {
+    "replace_one": "which of two sets of values the records of one person have",
+    "add_remove": "whether the records of one person are in the data",
+}
 _TESTS = {
     "replace_one": "which of two values one record has",
     "add_remove": "whether one record is in the data",
@@ -25,6 +29,7 @@ class RiskNumbers:
 
     Attributes:
         test: what the attacker wants to know.
+        size: records of a person that the numbers are about.
         relation: the relation that the numbers hold under.
         advantage: true positive rate less false positive rate, at most.
         true_positive_rates: at most, by false positive rate.
@@ -33,6 +38,7 @@ class RiskNumbers:
     """
 
     test: str
+    size: int
     relation: str
     advantage: float
     true_positive_rates: dict[float, float]
@@ -53,23 +59,27 @@ class RiskNumbers:
     def explain(self) -> str:
         """What the numbers mean, in sentences."""
         right = format_percent((1.0 + self.advantage) / 2.0)
+        whom = "one record" if self.size == 1 else f"a person with at most {self.size} records"
         return (
-            f"The attacker knows every other record and the method, and wants to know {self.test}. "
+            f"The attacker knows all other records and the method, and wants to know {self.test}. "
             f"Of two equally likely cases such an attack names the right one in at most {right} of "
-            f"tries; guessing is right in 50 %. The numbers are upper bounds for one record "
-            f"and for this release alone, under {self.relation}. More records of a person, and "
-            "further releases, add to them."
+            f"tries; guessing is right in 50 %. The numbers are upper bounds for {whom} "
+            f"and for this release alone, under {self.relation}. Further releases, and more "
+            "records of a person, add to them."
         )
 
 
 def find_risk_numbers(found: Publishable) -> RiskNumbers:
     """The attack risk that follows from the events of a release."""
-    known = TradeOff(found.events, found.guarantee)
+    size = found.records_per_person
+    known = TradeOff(found.events, found.guarantee, size)
+    tests = _TESTS if size == 1 else _PERSON_TESTS
     rates = sorted({MARKED, *((k / _POINTS) ** 2 for k in range(_POINTS + 1))})
     successes = {prior: known.bound_success(prior) for prior in PRIORS}
     points = dict(zip(rates, known.bound_curve(rates), strict=True))
     return RiskNumbers(
-        _TESTS["local" if found.guarantee.kind == "local" else found.relation],
+        _TESTS["local"] if found.guarantee.kind == "local" else tests[found.relation],
+        size,
         found.relation,
         known.find_advantage(),
         {rate: known.bound_success(rate) for rate in RATES},

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.privacy.accounting.attack_risk import bound_advantage
+from dperm_cli.privacy.accounting.attack_risk import TradeOff
+from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.ledger.statement import describe_plugins
-from dperm_cli.results.records.row_facts import number
+from dperm_cli.results.records.row_facts import format_count, number
 from dperm_cli.runner.models.publishable import DECLARED as POPULATION_DECLARED
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import release_words as words
 from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.statements.lines import DECLARED, Line, Section, declare
-from dperm_cli.runner.statements.number_words import find_group_level, format_number, format_percent
+from dperm_cli.runner.statements.number_words import format_number, format_percent
 
 _LARGEST_FACTOR = 20.0  # epsilons above it have no factor that says anything
 
 
 def summarise(found: Publishable) -> str:
     """The guarantee in one sentence."""
-    whose = "the record of one user" if words.is_local(found) else "one record"
+    whose = words.name_unit(found)
     what = "the answers" if words.is_session(found) else "the model"
     return (
         f"{words.capitalise(words.describe_level(found))}: what {what} can reveal about {whose} is "
@@ -47,13 +48,13 @@ def describe_release(found: Publishable, answers: Answers) -> Section:
 def describe_level(found: Publishable, answers: Answers) -> Section:
     """Unit, relation, epsilon and delta."""
     level = words.capitalise(words.describe_level(found))
-    meaning = _explain_level(found.guarantee.epsilon, found.delta)
+    meaning = _explain_level(found)
     lines = [
         Line("Unit", describe_unit(found)),
         describe_person(found, answers),
         Line("Relation", words.describe_relation(found)),
         Line("Level", f"{level}. {meaning}"),
-        Line("Computed by", f"{found.guarantee.source}, from the events in the model file"),
+        Line("Computed by", f"{found.person_guarantee.source}, from the events in the model file"),
         *(Line("Remark", remark) for remark in _list_remarks(found)),
         declare("Why this level", answers, "reason_for_epsilon"),
         declare("Other releases", answers, "other_releases"),
@@ -86,12 +87,13 @@ def describe_unprotected(found: Publishable, answers: Answers) -> Section:
              "of its members too, whether their records were used or not."),
         Line("More than one release", "Each further release from the same records, also by others, "
              "weakens the guarantee: epsilons add up."),
-        Line("More than one record", "A person with several records is protected less than with "
-             "one (group privacy)."),
         Line("What stands elsewhere", "Metrics, optima, figures, logs and seeds of the run are the "
              "holder's. Nobody counted what publishing them would cost."),
         Line("Time and memory", "How long the computation took may depend on the records."),
     ]  # fmt: skip
+    if not words.has_person_unit(found):
+        lines.append(Line("More than one record", "A person with several records is protected less "
+                          "than with one (group privacy)."))  # fmt: skip
     if found.facts.population_source != POPULATION_DECLARED and not words.is_local(found):
         lines.append(Line("Number of records", "It is public, so being counted is not protected."))
     lines.append(declare("Before dperm", answers, "outside_work"))
@@ -118,32 +120,49 @@ def describe_unit(found: Publishable) -> str:
     """Whose data the guarantee is about."""
     if words.is_local(found):
         return "One user: all answers of the user's device together."
+    table = found.schema.table
+    if table is not None and table.unit.column is not None:
+        column, most = words.cut_name(table.unit.column), format_count(table.unit.at_most, "record")
+        return f"One person, whom the column {column} names: at most {most} of a person count."
     return "One record: one row of the table, with its label or target."
 
 
 def describe_person(found: Publishable, answers: Answers) -> Line:
     """What the guarantee for a record is worth for a person."""
-    count, name = answers.given.get("records_per_person"), "Person"
+    name = "Person"
+    if words.has_person_unit(found):
+        return Line(name, f"The level holds for a person. {_describe_record(found)}")
+    count = answers.given.get("records_per_person")
     if count is None:
         line = declare(name, answers, "records_per_person")
         return Line(name, f"{line.text}: how many records a person may have", is_open=True)
     if count == 1:
         return Line(name, f"One record is one person {DECLARED}")
-    epsilon, delta = find_group_level(found.guarantee.epsilon, found.delta, count)
-    level = f"epsilon {format_number(epsilon)}"
-    level += f", delta {format_number(delta, 3)}" if delta > 0.0 else ""
-    advantage = format_percent(bound_advantage(epsilon, delta))
+    whole = guarantee_for_person(found.guarantee, count)
+    level = f"epsilon {format_number(whole.epsilon)}"
+    level += f", delta {format_number(whole.delta, 3)}" if whole.delta > 0.0 else ""
+    advantage = TradeOff(found.events, found.guarantee, count).find_advantage()
     return Line(name, (
         f"A person has at most {count} records {DECLARED}: for a person the level is {level}, and "
-        f"the membership advantage at most {advantage} (group privacy)."
+        f"the membership advantage at most {format_percent(advantage)} (group privacy)."
     ))  # fmt: skip
 
 
-def _explain_level(epsilon: float, delta: float) -> str:
+def _describe_record(found: Publishable) -> str:
+    """What a guarantee for a person with several records is for one of them."""
+    if found.records_per_person == 1:
+        return "One record is one person."
+    level = f"For one record it is epsilon {format_number(found.guarantee.epsilon)}"
+    return f"{level}, delta {format_number(found.delta, 3)}." if found.delta > 0.0 else f"{level}."
+
+
+def _explain_level(found: Publishable) -> str:
+    epsilon, delta = found.person_guarantee.epsilon, found.person_guarantee.delta
     factor = f"a factor of e^{format_number(epsilon, 4)}"
     if epsilon <= _LARGEST_FACTOR:
         factor = f"a factor of {format_number(math.exp(epsilon), 3)}"
-    text = f"One record changes the chance of any outcome by at most {factor}"
+    whose = words.capitalise(words.name_unit(found))
+    text = f"{whose} changes the chance of any outcome by at most {factor}"
     if delta == 0.0:
         return f"{text}."
     return f"{text}, and {format_number(delta, 3)} beyond that."
@@ -153,7 +172,8 @@ def _list_remarks(found: Publishable) -> list[str]:
     """Remarks on a weak level."""
     return list_remarks({
         "status": "ok", "guarantee": found.guarantee.kind, "population": found.facts.population,
-        "delta_accounted": found.delta, "epsilon_accounted": found.guarantee.epsilon,
+        "delta_accounted": found.person_guarantee.delta,
+        "epsilon_accounted": found.person_guarantee.epsilon,
     })  # fmt: skip
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from typing import Any
+
+import numpy as np
 
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile
@@ -13,7 +15,7 @@ from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file, query_rows
 from dperm_cli.runner.models.publishable import Publishable
-from dperm_cli.runner.models.query_rows import COLUMNS
+from dperm_cli.runner.models.query_rows import COLUMNS, QueryBlock
 
 
 def predict(arguments: list[str]) -> int:
@@ -25,22 +27,23 @@ def predict(arguments: list[str]) -> int:
         raise refuse_operands("predict", operands, allowed)
     form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
     to = OutputFile.of("out", words.settings["out"]) if "out" in words.settings else None
-    found = model_file.read(operands[0])
-    rows = query_rows.read(operands[1], found.schema, by == "position")
-    try:
-        columns = _columns_of(found, rows)
-    except ValueError as error:
-        raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
-    lines = list(zip(*columns.values(), strict=True))
-    if form == "json":
-        text = "".join(json.dumps(dict(zip(columns, line, strict=True))) + "\n" for line in lines)
-    else:
-        text = csv_lines(columns, lines)
-    if to is not None:
-        to.write(text.encode())
-    else:
-        sys.stdout.write(text)
-    print("\n".join(describe_predictions(found, rows.shape[0])), file=sys.stderr)
+    found, count = model_file.read(operands[0]), 0
+    blocks = query_rows.read_blocks(operands[1], found.schema, by == "position")
+    sink = contextlib.nullcontext(sys.stdout) if to is None else to.open_text()
+    with sink as text:
+        for block in blocks:
+            try:
+                columns = predict_block(found, block)
+            except ValueError as error:
+                raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
+            rows = zip(*columns.values(), strict=True)
+            if form == "json":
+                lines = (json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+                text.writelines(lines)
+            else:
+                text.write(csv_lines(columns, rows, with_names=count == 0))
+            count += block.rows.shape[0]
+    print("\n".join(describe_predictions(found, count)), file=sys.stderr)
     return EXIT_OK
 
 
@@ -65,11 +68,41 @@ def describe_predictions(found: Publishable, count: int) -> list[str]:
     return lines
 
 
-def _columns_of(found: Publishable, rows: Any) -> dict[str, list]:
-    """``score`` and ``label`` of a classifier; ``value`` of a regression, in its own unit."""
-    values = found.values(rows)
-    if found.schema.task == "binary":
-        names = {sign: found.schema.format_label(sign) for sign in (-1.0, 1.0)}
-        labels = [names[1.0 if value >= 0.0 else -1.0] for value in values]
-        return {"score": values.tolist(), "label": labels}
-    return {"value": found.schema.target_of(values).tolist()}
+def predict_block(found: Publishable, block: QueryBlock) -> dict[str, list]:
+    """The columns of predictions for some rows.
+
+    Args:
+        found: the model.
+        block: the rows.
+
+    Returns:
+        The identifiers of the file, and ``score``, ``label`` and ``probability`` of a classifier
+        (the last where its loss is a likelihood), or ``value`` of a regression, in its own unit.
+        Of several classes, score and probability are columns for each class. None stands where a
+        row gets no prediction.
+
+    Raises:
+        ValueError: A value is beyond what can be computed.
+    """
+    values, schema = found.values(block.rows), found.schema
+    chances = found.chances(values)
+    made: dict[str, list] = {}
+    if schema.task == "multiclass":
+        names = [schema.format_label(float(k)) for k in range(schema.classes)]
+        made["label"] = [names[k] for k in np.argmax(values, axis=1)]
+        for word, table in (("score", values), ("probability", chances)):
+            if table is not None:
+                made |= {f"{word}={name}": table[:, k].tolist() for k, name in enumerate(names)}
+    elif schema.task == "binary":
+        names = {sign: schema.format_label(sign) for sign in (-1.0, 1.0)}
+        made["score"] = values.tolist()
+        made["label"] = [names[1.0 if value >= 0.0 else -1.0] for value in values]
+        if chances is not None:
+            made[f"probability={names[1.0]}"] = chances.tolist()
+    else:
+        made["value"] = schema.target_of(values).tolist()
+    if block.unusable is not None:
+        for column in made.values():
+            for i in np.flatnonzero(block.unusable):
+                column[i] = None
+    return {**{name: list(cells) for name, cells in block.identifiers.items()}, **made}

@@ -1,0 +1,182 @@
+"""``dperm release``: one release of a model from one's own table, with what belongs to it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core import checks
+from dperm_cli.core.data_files import locate
+from dperm_cli.core.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    InputError,
+    Unsupported,
+)
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
+from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
+from dperm_cli.privacy.accounting.budget_filter import spend_of
+from dperm_cli.privacy.accounting.group_privacy import budget_for_record
+from dperm_cli.results.ledger import budget_ledger
+from dperm_cli.results.records.schema import json_lines
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.single_release import (
+    SingleRelease,
+    draw_release,
+    name_mechanism,
+    plan_release,
+)
+from dperm_cli.runner.compose import command_line, study_plan
+from dperm_cli.runner.compose.command_line import Request, Setting
+from dperm_cli.runner.models import model_card, model_file, release_folder, save_model
+from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.sweep import preflight
+from dperm_cli.runner.sweep.worker import suppress_warnings
+from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
+from dperm_cli.runner.verbs.run import prepare
+
+OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget")
+TRUTHS = ("false", "true")
+# keys of a run that a release settles itself
+SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "force", "tune")
+
+
+def release(arguments: list[str]) -> int:
+    """``dperm release TABLE SCHEMA [epsilon=1] [KEY=VALUE ...]``."""
+    words = Syntax(keys=OWN_KEYS, passes_on=True).split(arguments)
+    operands = [word for word in words.operands if "=" not in word or Path(word).exists()]
+    if len(operands) != 2 or len(words.operands) != 2:
+        allowed = "must be a table and its schema: `dperm schema TABLE > schema.yaml` drafts one"
+        raise refuse_operands("release", words.operands, allowed)
+    again = words.choose("again", TRUTHS) == "true"
+    diagnosed = words.choose("diagnostics", TRUTHS[::-1]) == "true"
+    form = words.choose("format", FORMATS)
+    table = locate("TABLE", operands[0], None)
+    schema = read_schema_file("SCHEMA", operands[1], locate("SCHEMA", operands[1], None))
+    named = words.settings.get("out", f"outputs/releases/{table.stem}")
+    folder = Path(checks.folder("out", named))
+    number = release_folder.check_folder(folder, again)
+    budget = words.settings.get("budget")
+    if budget is not None:
+        budget_ledger.read_budget(budget)  # refused before the table is read
+    asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"))
+    with threadpool_limits(1), suppress_warnings():
+        try:
+            made = make_release(asked, schema, folder, number, budget)
+        except Unsupported as reason:
+            print(f"dperm: unsupported: {reason}", file=sys.stderr)
+            return EXIT_FAILED
+        prepared, single, found, entry = made
+        to = release_folder.write_release(folder, number, list_files(found))
+        if budget is not None:
+            budget_ledger.finish(budget, entry, str(to))
+        if diagnosed:
+            release_folder.write_diagnostics(folder, number, find_diagnostics(prepared, single))
+    told = {"release": str(to), "number": number, **summarise(found)}
+    if budget is not None:
+        told |= {"budget": budget, "rest": budget_ledger.read_budget(budget).describe_rest()}
+    if form == "json":
+        print(json_lines([told]))
+    else:
+        width = max(map(len, told))
+        print("\n".join(f"{key:<{width}}  {value}" for key, value in told.items()))
+    print(
+        f"dperm: next: dperm predict {to / model_card.MODEL} rows.csv; what lies in "
+        f"{folder / release_folder.PRIVATE} is for the holder of the records alone",
+        file=sys.stderr,
+    )
+    return EXIT_OK
+
+
+def ask_for(operands: list[str], words: tuple[str, ...], delimiter: str | None) -> Request:
+    """The request of one cell: the table, secure noise, one trial, and the keys that were typed.
+
+    Raises:
+        InputError: a key is one that a release settles itself.
+    """
+    request = command_line.parse(list(words))
+    for setting in request.settings:
+        if setting.key.partition(".")[0] in SETTLED:
+            shown = ", ".join(str(value) for value in setting.values)
+            allowed = "is settled by a release: it is made once, of all records, with secure noise"
+            raise InputError(setting.key, shown, allowed)
+    own: dict[str, Any] = {
+        "dataset": "table", "dataset.path": operands[0], "dataset.schema": operands[1],
+        "dataset.test_fraction": 0.0, "noise": "secure", "trials": 1,
+    }  # fmt: skip
+    if delimiter is not None:
+        own["dataset.delimiter"] = delimiter
+    added = tuple(Setting(key, (value,), False) for key, value in own.items())
+    return replace(request, settings=(*request.settings, *added))
+
+
+def make_release(
+    request: Request, schema: TableSchema, folder: Path, number: int, budget_name: str | None
+) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str]:
+    """Plan from public facts, count the release, and only then draw.
+
+    Returns:
+        The cell, its release, what of it may leave, and the id of its entry in the budget.
+
+    Raises:
+        PrivacyError: the release does not fit into the budget.
+        InputError: the request makes no sense, or the table does not fit the schema.
+        Unsupported: no mechanism has a secure form for it.
+    """
+    study = study_plan.plan_requests([request])
+    if len(study.cells) != 1:
+        raise InputError("release", f"{len(study.cells)} cells", "is one release: give one value")
+    save_model.check_cell(study.cells[0])
+    prepared = prepare(study.cells)[0]
+    preflight.check_loaded([prepared], study.keys, folder)
+    described = save_model.schema_of(prepared)
+    budget = run_cell.find_budget(prepared)[0]
+    planned = plan_release(prepared, budget_for_record(budget, schema.unit.at_most))
+
+    entry = ""
+
+    def count() -> None:
+        nonlocal entry
+        if budget_name is not None:
+            spend = spend_of(planned.plan.events, planned.guarantee, schema.unit.at_most)
+            what = f"{schema.target.column}: release {number} in {folder}"
+            chosen = name_mechanism(prepared, planned.plan)
+            entry = budget_ledger.reserve(budget_name, spend, budget.relation, chosen, what)
+        facts = {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation}
+        release_folder.begin_release(folder, number, facts)
+
+    single = draw_release(prepared, planned, count)
+    found = Publishable.of(
+        single.plan, single.theta, prepared.spec, described, mechanism=single.mechanism,
+        noise="secure", arithmetic=single.arithmetic, population=prepared.cell.population,
+    )  # fmt: skip
+    return prepared, single, found, entry
+
+
+def list_files(found: Publishable) -> Mapping[str, bytes]:
+    """What leaves, by file name: functions of the ``Publishable`` alone."""
+    return {
+        model_card.MODEL: model_file.bytes_of(found),
+        model_card.LEDGER: model_card.write_ledger(found),
+        model_card.CARD: model_card.write_card(found),
+    }
+
+
+def summarise(found: Publishable) -> dict[str, Any]:
+    """What is printed of a release: nothing that its documents do not say."""
+    promise = found.person_guarantee
+    return {
+        "mechanism": found.mechanism,
+        "guarantee": promise.kind,
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "relation": found.relation,
+        "unit": model_card.describe_unit(found),
+        "noise": found.noise,
+        "files": ", ".join(list_files(found)),
+    }

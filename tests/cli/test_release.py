@@ -1,0 +1,284 @@
+"""``dperm release``: one model from one's own table, and nothing beside it that says more."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dperm_cli import cli
+from dperm_cli.privacy.accounting import gaussian_profile
+from dperm_cli.privacy.accounting.group_privacy import (
+    budget_for_record,
+    guarantee_for_person,
+    sum_of_steps,
+)
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.models import model_file, release_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBERS = "age,weight,sex,sick\n"
+SCHEMA = """\
+target: {column: sick, kind: label, classes: [no, yes]}
+columns:
+  age: {kind: number, bounds: [0, 100]}
+  weight: {kind: number, bounds: [0, 200], missing: drop}
+  sex: {kind: category, values: [f, m], missing: zero}
+"""
+PERSONS = "unit: {column: sex, at_most: 3}\n" + SCHEMA.replace(
+    "  sex: {kind: category, values: [f, m], missing: zero}\n", ""
+)
+THREE = SCHEMA.replace("[no, yes]", "[no, yes, perhaps]")
+COST = """\
+target: {column: sick, kind: number, bounds: [1, 1000], transform: log}
+columns:
+  age: {kind: number, bounds: [0, 100]}
+  weight: {kind: drop}
+  sex: {kind: identifier}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "cache"))
+    Path("s.yaml").write_text(SCHEMA)
+
+
+def records(count=300):
+    rng = np.random.default_rng(3)
+    age, weight = rng.integers(0, 100, count), rng.integers(40, 120, count)
+    sick = age + rng.normal(0, 20, count) > 50
+    return [
+        f"{a},{w},{'fm'[k]},{'yes' if s else 'no'}"
+        for a, w, k, s in zip(age, weight, rng.integers(0, 2, count), sick, strict=True)
+    ]
+
+
+def write(name="t.csv", lines=None):
+    Path(name).write_text(NUMBERS + "\n".join(records() if lines is None else lines) + "\n")
+
+
+def release(capsys, *words, table="t.csv", schema="s.yaml"):
+    code = cli.main(["release", table, schema, *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def read_folder(folder):
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_one_release_leaves_a_model_its_card_and_its_ledger(capsys):
+    write()
+    code, out, err = release(capsys, "epsilon=2", "out=here", "format=json")
+    assert code == 0
+    (told,) = map(json.loads, out.splitlines())
+    assert told["epsilon"] == pytest.approx(2.0)
+    assert told["noise"] == "secure"
+    assert set(read_folder("here/release")) == {"model.npz", "ledger.json", "card.md"}
+    ledger = json.loads(Path("here/release/ledger.json").read_text())
+    assert ledger["epsilon"] <= 2.0
+    assert ledger["mechanism"] == told["mechanism"] != "auto"
+    found = model_file.read("here/release/model.npz")
+    assert found.schema.columns == ("age", "age=missing", "weight", "sex=f", "sex=m", "sex=other",
+                                    "constant")  # fmt: skip
+    diagnostics = json.loads(Path("here/private/diagnostics.json").read_text())
+    assert diagnostics["excess_risk"] >= -diagnostics["optimum_gap"]
+    assert diagnostics["note"] == release_folder.NOTE
+    assert "dperm predict here/release/model.npz" in err
+
+
+def test_another_release_is_asked_for_counted_and_kept_apart(capsys):
+    write()
+    assert release(capsys, "out=here", "diagnostics=false")[0] == 0
+    before = read_folder("here")
+    code, out, err = release(capsys, "out=here")
+    assert (code, out) == (2, "")
+    assert "again=true" in err
+    assert read_folder("here") == before
+    assert release(capsys, "out=here", "again=true", "diagnostics=false")[0] == 0
+    after = read_folder("here")
+    assert {name: after[name] for name in before if name != "private/releases.log"} == {
+        name: content for name, content in before.items() if name != "private/releases.log"
+    }
+    assert after["release-2/model.npz"] != after["release/model.npz"]  # fresh noise
+    assert len(after["private/releases.log"].splitlines()) == 2
+
+
+def test_a_release_that_died_counts(capsys, monkeypatch):
+    write()
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_cell, "read_points", die)
+    assert release(capsys, "out=here")[0] == 130
+    code, _, err = release(capsys, "out=here")
+    assert code == 2
+    assert "a release was made into it" in err
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, PERSONS, THREE, COST], ids=["two", "persons", "three",
+                                                                       "cost"])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    ["", "99,199,m,yes", "1e308,-1e308,x,no", ",,,", "no,such,cells,here", "a,b", '"open,1,f,yes',
+     "5,60,f,maybe", "0,0,f,\x00", "50,80,f,7.5"],
+)  # fmt: skip
+def test_neighbouring_tables_give_the_same_bytes_where_the_point_is_the_same(
+    schema, other, capsys, monkeypatch
+):
+    """Everything that leaves, with the released point held fixed: noise could give it."""
+    Path("s.yaml").write_text(schema)
+    # the places of records stay: an empty line would be no record
+    replaced = [other or ",,,", *records()[1:]]
+
+    def hold_still(mechanism, released, trials, held):
+        return np.full((trials, held.p), 0.01)
+
+    monkeypatch.setattr(run_cell, "read_points", hold_still)
+    seen = []
+    for lines in (records(), replaced):
+        write(lines=lines)
+        said = release(capsys, "out=here", "diagnostics=false")
+        seen.append((said, read_folder("here")))
+        __import__("shutil").rmtree("here")
+    assert seen[0] == seen[1]
+    assert seen[0][0][0] == 0
+
+
+def test_under_add_remove_no_file_knows_the_number_of_records(capsys, monkeypatch):
+    monkeypatch.setattr(run_cell, "read_points", lambda *given: np.full((1, given[3].p), 0.01))
+    seen = []
+    for count in (300, 299, 150):
+        write(lines=records()[:count])
+        words = ["privacy.relation=add_remove", "privacy.population=400", "out=here"]
+        said = release(capsys, *words, "diagnostics=false")
+        seen.append((said, read_folder("here")))
+        __import__("shutil").rmtree("here")
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][0][0] == 0
+    write()
+    assert "declare privacy.population" in release(capsys, "privacy.relation=add_remove")[2]
+
+
+def test_predictions_are_those_of_the_encoded_table(capsys):
+    write()
+    assert release(capsys, "out=here", "epsilon=5")[0] == 0
+    Path("new.csv").write_text("note,sex,weight,age\nx,f,60,20\ny,m,80,99\nz,m,,50\n")
+    assert cli.main(["predict", "here/release/model.npz", "new.csv"]) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert [line["label"] for line in lines] == ["no", "yes", ""]  # a weight is missing: drop
+    found = model_file.read("here/release/model.npz")
+    row = np.array([[2 * 0.2 - 1, 0, 2 * 0.3 - 1, 1, 0, 0, 1.0]])
+    score = float((row / np.linalg.norm(row) @ found.theta)[0])
+    assert float(lines[0]["score"]) == pytest.approx(score, rel=1e-12)
+    assert float(lines[0]["probability=yes"]) == pytest.approx(1 / (1 + math.exp(-score)))
+
+
+def test_epsilon_holds_for_all_records_of_a_person(capsys):
+    write()
+    Path("s.yaml").write_text(PERSONS)
+    assert release(capsys, "out=here", "epsilon=3", "delta=1e-6")[0] == 0
+    ledger = json.loads(Path("here/release/ledger.json").read_text())
+    assert ledger["records_per_person"] == 3
+    assert ledger["epsilon_of_one_record"] <= 1.0
+    assert ledger["epsilon"] == pytest.approx(3 * ledger["epsilon_of_one_record"])
+    assert ledger["delta"] <= 1e-6
+    assert (
+        "for a person with at most 3 records" in model_file.read("here/release/model.npz").level()
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (8.0, 1e-9), (0.01, 0.0)])
+def test_a_group_costs_what_its_steps_sum_to(size, epsilon, delta):
+    one = budget_for_record(Budget(epsilon, delta), size)
+    kind = "approx" if delta else "pure"
+    found = guarantee_for_person(
+        Guarantee(kind, one.epsilon, one.delta, "replace_one", "test"), size
+    )
+    assert found.epsilon <= epsilon * (1 + 1e-12)
+    assert found.delta <= delta
+    assert found.delta == pytest.approx(delta, rel=1e-9)
+    assert sum_of_steps(one.epsilon, size) == pytest.approx(
+        sum(math.exp(i * one.epsilon) for i in range(size))
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["trials=3"], "trials=3"), (["noise=research"], "noise=research"),
+        (["dataset.test_fraction=0.5"], "dataset.test_fraction=0.5"),
+        (["epsilon=[1,2]"], "release=2 cells"),
+        (["again=yes"], "again=yes"), (["out=t.csv"], "out=t.csv"), (["epsilon=-1"], "epsilon=-1"),
+        (["mechanism=non_private"], "save=non_private"), (["budgt=x"], "budgt: unknown key"),
+        (["extra.csv"], "release=t.csv s.yaml extra.csv"),
+    ],
+)  # fmt: skip
+def test_bad_words_are_refused_and_leave_nothing(words, key, capsys):
+    write()
+    before = sorted(path.name for path in Path.cwd().iterdir() if path.name != "cache")
+    code, out, err = release(capsys, *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"dperm: {key}")
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in Path.cwd().iterdir() if path.name != "cache") == before
+
+
+def test_a_mechanism_without_a_secure_form_is_refused_by_name(capsys):
+    write()
+    code, out, err = release(capsys, "mechanism=noisy_sgd")
+    assert (code, out) == (1, "")
+    assert "unsupported" in err
+    assert "noisy_gd" in err  # the nearest one that has
+    assert not Path("outputs").exists()
+
+
+def test_a_draft_names_every_column(capsys):
+    write()
+    assert cli.main(["schema", "t.csv", "target=sick"]) == 0
+    draft = capsys.readouterr().out
+    Path("draft.yaml").write_text(draft)
+    for name in ("age", "weight", "sex"):
+        assert f"\n  {name}: {{kind: FILL_IN}}" in draft
+    code, out, err = release(capsys, schema="draft.yaml")
+    assert (code, out) == (2, "")
+    assert "schema.target.classes=" in err
+    assert cli.main(["schema", "t.csv", "target=sik"]) == 2
+    assert "did you mean 'sick'" in capsys.readouterr().err
+
+
+def load_generator():
+    path = ROOT / "examples" / "make_hospital_table.py"
+    spec = importlib.util.spec_from_file_location("make_hospital_table", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("target", ["readmitted", "ward", "cost"])
+def test_the_hospital_is_predicted_as_well_as_without_noise(target, capsys):
+    """At epsilon 1, on 20,000 records: within 1.5 points of the optimum on the same encoding."""
+    load_generator().main([".", "20000", target])
+    code, *_ = release(capsys, "epsilon=1", "out=here", table="hospital.csv", schema="schema.yaml")
+    assert code == 0
+    found = json.loads(Path("here/private/diagnostics.json").read_text())
+    lost = found["metric_of_the_optimum"] - found["metric_on_training_records"]
+    assert lost <= (0.05 if target == "cost" else 0.015)
+    assert found["metric_on_training_records"] > found["metric_of_the_baseline"] + 0.05
+
+
+def test_a_group_costs_little_more_than_gaussian_noise_needs():
+    one = budget_for_record(Budget(1.0, 1e-6), 3)
+    exact = gaussian_profile.mu(1.0, 1e-6) / 3
+    assert 1.0 <= exact / gaussian_profile.mu(one.epsilon, one.delta) <= 1.003
