@@ -21,10 +21,11 @@ _PATH_VERBS = {
     "compare": ("format=",),
     "merge": ("out=", "format="),
     "predict": ("columns=", "format=", "out="),
+    "statement": ("answers=", "format=", "out="),
     "check": ("format=",),
 }  # fmt: skip
 _STUDY_VERBS = ("report", "status", "verify", "compare", "merge")
-_PATH_KEYS = ("out", "save", "pair", "verdicts", "dataset.path", "dataset.test_path")
+_PATH_KEYS = ("out", "save", "pair", "verdicts", "answers", "dataset.path", "dataset.test_path")
 _PATH_OPTIONS = ("--config-dir", "-cd", PLUGIN)
 
 

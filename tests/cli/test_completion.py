@@ -44,6 +44,8 @@ def test_models_and_rows(offered):
     assert offered("predict", "m") == ["model.npz"]
     assert offered("predict", "model.npz", "./ro") == ["./rows.csv"]
     assert "rows.csv" in offered("ask", "ro")
+    assert {"model.npz", "answers=", "format=", "out="} <= set(offered("statement", ""))
+    assert offered("statement", "model.npz", "answers=ro") == ["answers=rows.csv"]
 
 
 def test_values_that_are_paths(offered):

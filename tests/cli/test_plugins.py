@@ -122,6 +122,14 @@ def test_a_model_names_the_plugin_and_is_read_without_it(kept):
     assert np.isfinite(found.values(np.ones((1, 10)))).all()
 
 
+def test_the_statement_on_a_model_names_the_plugin(kept, capsys):
+    capsys.readouterr()
+    assert main(["statement", str(kept / "model.npz")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Proof none of dperm: one_step is a plug-in of mine.py" in told
+    assert "Plug-ins from outside dperm: loss quantile, mechanism one_step of mine.py" in told
+
+
 def test_a_model_with_another_word_on_plugins_is_refused(kept, tmp_path):
     """The words are data of unknown origin: they are those that dperm writes, or none."""
     found = model_file.read(str(kept / "model.npz"))

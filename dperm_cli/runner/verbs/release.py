@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,17 @@ from dperm_cli.runner.models import (
 )
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.models.release_model import release_model
+from dperm_cli.runner.statements import answers as answers_file
+from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
+from dperm_cli.runner.verbs.statement import write_statement
 
-OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget")
+OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers")
 TRUTHS = ("false", "true")
+STATEMENTS = ("html", "pdf")
 # keys of a run that a release settles itself
 SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "force", "tune")
 
@@ -64,6 +69,7 @@ def release(arguments: list[str]) -> int:
     budget = words.settings.get("budget")
     if budget is not None:
         budget_ledger.read_budget(budget)  # refused before the table is read
+    answers = answers_file.read(words.settings.get("answers"))
     asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"))
     with threadpool_limits(1), suppress_warnings():
         try:
@@ -72,12 +78,13 @@ def release(arguments: list[str]) -> int:
             print(f"dperm: unsupported: {reason}", file=sys.stderr)
             return EXIT_FAILED
         prepared, single, found, entry = made
-        to = release_folder.write_release(folder, number, list_files(found))
+        files = list_files(found, answers)
+        to = release_folder.write_release(folder, number, files)
         if budget is not None:
             budget_ledger.finish(budget, entry, str(to))
         if diagnosed:
             release_folder.write_diagnostics(folder, number, find_diagnostics(prepared, single))
-    told = {"release": str(to), "number": number, **summarise(found)}
+    told = {"release": str(to), "number": number, **summarise(found, files)}
     if budget is not None:
         told |= {"budget": budget, "rest": budget_ledger.read_budget(budget).describe_rest()}
     if form == "json":
@@ -155,16 +162,23 @@ def make_release(
     return prepared, single, found, entry
 
 
-def list_files(found: Publishable) -> Mapping[str, bytes]:
-    """What leaves, by file name: functions of the ``Publishable`` alone."""
-    return {
+def list_files(found: Publishable, answers: Answers) -> Mapping[str, bytes]:
+    """What leaves, by file name: functions of the ``Publishable`` and of what a person declared.
+
+    The registry's entry is among it where the answers suffice.
+    """
+    files = {
         model_card.MODEL: model_file.bytes_of(found),
         model_card.LEDGER: model_card.write_ledger(found),
         model_card.CARD: model_card.write_card(found),
+        **{f"statement.{form}": write_statement(found, answers, form) for form in STATEMENTS},
     }
+    with contextlib.suppress(InputError):
+        files["registry.yaml"] = write_statement(found, answers, "registry")
+    return files
 
 
-def summarise(found: Publishable) -> dict[str, Any]:
+def summarise(found: Publishable, files: Iterable[str]) -> dict[str, Any]:
     """What is printed of a release: nothing that its documents do not say."""
     promise = found.person_guarantee
     return {
@@ -175,5 +189,5 @@ def summarise(found: Publishable) -> dict[str, Any]:
         "relation": found.relation,
         "unit": model_card.describe_unit(found),
         "noise": found.noise,
-        "files": ", ".join(list_files(found)),
+        "files": ", ".join(files),
     }
