@@ -33,6 +33,7 @@ from dperm_cli.privacy.accounting.budget_filter import (
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Gaussian, Laplace
 from dperm_cli.runner.models import budget_ledger
+from dperm_cli.runner.verbs import release as releasing
 from tests.cli.test_release import SCHEMA, release, write
 
 ONE = Spend(epsilon=1.0)
@@ -281,7 +282,8 @@ def test_killed_processes_never_overspend_in_many_rounds():
 # --- the verbs ----------------------------------------------------------------------------------
 
 
-def test_releases_share_a_budget(capsys):
+def test_releases_share_a_budget(capsys, monkeypatch):
+    monkeypatch.setattr(releasing, "STATEMENTS", {})
     write()
     Path("s.yaml").write_text(SCHEMA)
     assert cli.main(["budget", "create", "people", "epsilon=2", "delta=1e-6"]) == 0

@@ -38,15 +38,18 @@ from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.models.release_model import release_model
 from dperm_cli.runner.statements import answers as answers_file
 from dperm_cli.runner.statements.answers import Answers
+from dperm_cli.runner.statements.facts import build_statement
+from dperm_cli.runner.statements.html_page import write_html
+from dperm_cli.runner.statements.pdf_pages import write_pdf
+from dperm_cli.runner.statements.registry_entry import format_entry
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
-from dperm_cli.runner.verbs.statement import write_statement
 
 OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers")
 TRUTHS = ("false", "true")
-STATEMENTS = ("html", "pdf")
+STATEMENTS = {"html": write_html, "pdf": write_pdf}
 # keys of a run that a release settles itself
 SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "force", "tune")
 
@@ -171,10 +174,13 @@ def list_files(found: Publishable, answers: Answers) -> Mapping[str, bytes]:
         model_card.MODEL: model_file.bytes_of(found),
         model_card.LEDGER: model_card.write_ledger(found),
         model_card.CARD: model_card.write_card(found),
-        **{f"statement.{form}": write_statement(found, answers, form) for form in STATEMENTS},
     }
+    if not STATEMENTS:
+        return files
+    built = build_statement(found, answers)
+    files |= {f"statement.{form}": STATEMENTS[form](built) for form in STATEMENTS}
     with contextlib.suppress(InputError):
-        files["registry.yaml"] = write_statement(found, answers, "registry")
+        files["registry.yaml"] = format_entry(found, answers, built.risk).encode()
     return files
 
 
