@@ -34,7 +34,7 @@ EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
 PLUGIN_VERBS = (
     "run", "describe", "plan", "account", "audit", "reproduce", "report", "status", "verify",
-    "compare", "predict", "statement", "ask", "list", "data", "completion", "check",
+    "compare", "predict", "export", "statement", "ask", "list", "data", "completion", "check",
 )  # fmt: skip
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
@@ -204,6 +204,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "schema": _defer("schema"),
     "release": _defer("release"),
     "budget": _defer("budget"),
+    "export": _defer("export"),
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),

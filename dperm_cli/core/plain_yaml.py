@@ -51,12 +51,13 @@ for _name, (_form, _first) in _SCALARS.items():
 Refuse = Callable[[str], Exception]
 
 
-def read_mapping(path: Path, refuse: Refuse) -> dict[str, Any]:
+def read_mapping(path: Path, refuse: Refuse, holds: str = "`key: value` lines") -> dict[str, Any]:
     """The mapping in a file.
 
     Args:
         path: The file.
         refuse: Makes the error to raise of words that say what is wrong.
+        holds: What a file has to hold, for the words on one that holds no mapping.
 
     Raises:
         Exception: What ``refuse`` makes, where the file is anything but one mapping of plain
@@ -72,7 +73,7 @@ def read_mapping(path: Path, refuse: Refuse) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise refuse("holds a value that is no number, text or list") from None
     if not isinstance(data, dict):
-        raise refuse("must hold `key: value` lines")
+        raise refuse(f"must hold {holds}")
     return data
 
 

@@ -63,7 +63,7 @@ def check(words: list[str]) -> None:
 def check_words(words: list[str]) -> None:
     verb, *rest = words
     assert verb in VERBS, f"no verb {verb}"
-    if verb in ("report", "status", "verify", "merge", "compare", "predict", "statement"):
+    if verb in ("report", "status", "verify", "merge", "compare", "predict", "export", "statement"):
         # the folders are not there: whatever else is wrong is said before that
         with pytest.raises(InputError) as caught:
             dispatch(words)

@@ -305,3 +305,29 @@ def test_a_group_costs_little_more_than_gaussian_noise_needs():
     one = budget_for_record(Budget(1.0, 1e-6), 3)
     exact = gaussian_profile.mu(1.0, 1e-6) / 3
     assert 1.0 <= exact / gaussian_profile.mu(one.epsilon, one.delta) <= 1.003
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_model_is_verified_and_exported_without_data(capsys):
+    write()
+    assert release(capsys, "out=here", "epsilon=5", "diagnostics=false")[0] == 0
+    model = "here/release/model.npz"
+    assert cli.main(["verify", model]) == 0
+    assert "recomputed from its events" in capsys.readouterr().out
+    assert cli.main(["export", model]) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    found = model_file.read(model)
+    assert [line["coordinate"] for line in lines] == list(found.schema.columns)
+    assert [float(line["coefficient"]) for line in lines] == found.theta.tolist()
+    assert lines[0]["unit"] == "[0, 100] scaled to [-1, 1]"
+    assert lines[3]["unit"] == "1 where it holds"
+    Path(model).write_bytes(b"no model")
+    assert cli.main(["verify", model]) == 2
+    assert cli.main(["export", model]) == 2
+
+
+def test_saving_spends_one_release(capsys):
+    words = ["mechanism=noisy_gd", "mechanism.steps=5", "save=m.npz", "out=study", "format=json"]
+    assert cli.main(["run", *words]) == 0
+    (row,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert row["trials"] == 1

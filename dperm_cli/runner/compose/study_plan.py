@@ -190,6 +190,8 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
             inner_configuration.set_key(config[group], group, name, values[key], composer)
         elif key not in GROUPS:
             config[key] = values[key]
+    if config["save"] not in (None, "none") and "trials" not in values:
+        config["trials"] = 1  # what leaves is one release, and no other is spent for it
     return config
 
 

@@ -57,7 +57,7 @@ def read(key: str, name: str, path: Path, root: Path) -> dict[str, Any]:
 
     if not Path(os.path.realpath(path)).is_relative_to(root):
         raise refuse("leads out of the folder given as --config-dir")
-    data = plain_yaml.read_mapping(path, refuse)
+    data = plain_yaml.read_mapping(path, refuse, "`name:` and parameters")
     if not isinstance(data.get("name"), str):
         raise refuse("must hold `name:` and parameters")
     for word in data:

@@ -24,6 +24,7 @@ from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import is_of_today
+from dperm_cli.runner.models import model_file
 from dperm_cli.runner.studies import study_folder
 
 _LISTED = 50
@@ -33,7 +34,10 @@ OLDER, RECOMPUTED, WHOLE = "older code, whole", "whole, recomputed", "whole, not
 
 
 def verify(arguments: list[str]) -> int:
-    """``dperm verify STUDY``; 3 where a file is damaged, 1 where one contradicts the records."""
+    """``dperm verify STUDY|MODEL``; 3 where a file is damaged, 1 where it contradicts records."""
+    operands = Syntax(keys=("out",)).split(arguments).operands
+    if len(operands) == 1 and operands[0].endswith(".npz"):
+        return verify_model(operands[0])
     out = study_folder.find_folder(study_folder.name_one(Syntax(keys=("out",)).split(arguments)))
     store = Snapshot(out)
     damaged = store.verify()
@@ -70,6 +74,14 @@ def verify(arguments: list[str]) -> int:
     for line in list_verdicts(store):
         print(line)
     print(f"{len(names)} records whole, {ledger} as they should be{more}")
+    return EXIT_OK
+
+
+def verify_model(word: str) -> int:
+    """Read a model file whole, and recompute its guarantee from the events in it."""
+    found = model_file.read(word)
+    print(f"{word}: whole; {found.level()}, recomputed from its events ({found.guarantee.source})")
+    print("that this mechanism ran with these events is the file's own word", file=sys.stderr)
     return EXIT_OK
 
 
