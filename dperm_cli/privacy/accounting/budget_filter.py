@@ -27,6 +27,8 @@ from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Event, Gaussian
 
 RULES = ("mixed", "pure", "gaussian")
+# sums of decimal numbers in binary: three times 0.1 is not beyond 0.3
+_ROUNDING = 1.0 + 1e-12
 KEPT_SHARE = 0.1  # of delta, for releases that are neither pure nor Gaussian
 
 
@@ -116,7 +118,7 @@ class BudgetFilter:
             if any(spend.epsilon or spend.delta for spend in spends):
                 return False
             return math.fsum(spend.mu**2 for spend in spends) <= self.mu**2
-        if pure and math.fsum(spend.epsilon for spend in spends) <= self.epsilon:
+        if pure and math.fsum(spend.epsilon for spend in spends) <= self.epsilon * _ROUNDING:
             return True
         if self.rule == "pure":
             return False

@@ -19,6 +19,7 @@ from dperm_cli.core.errors import (
     InputError,
     Unsupported,
 )
+from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
 from dperm_cli.privacy.accounting.budget_filter import spend_of
@@ -31,10 +32,12 @@ from dperm_cli.runner.models import (
     budget_ledger,
     model_card,
     model_file,
+    release_evaluation,
     release_folder,
     save_model,
 )
 from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.models.release_evaluation import EvaluatedRelease, evaluate_release
 from dperm_cli.runner.models.release_model import release_model
 from dperm_cli.runner.statements import answers as answers_file
 from dperm_cli.runner.statements.answers import Answers
@@ -47,7 +50,8 @@ from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
 
-OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers")
+OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers",
+            "evaluate")  # fmt: skip
 TRUTHS = ("false", "true")
 STATEMENTS = {"html": write_html, "pdf": write_pdf}
 # keys of a run that a release settles itself
@@ -73,21 +77,26 @@ def release(arguments: list[str]) -> int:
     if budget is not None:
         budget_ledger.read_budget(budget)  # refused before the table is read
     answers = answers_file.read(words.settings.get("answers"))
-    asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"))
+    share = read_share(words.settings.get("evaluate"))
+    asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"), share)
     with threadpool_limits(1), suppress_warnings():
         try:
             made = make_release(asked, schema, folder, number, budget)
         except Unsupported as reason:
             print(f"dperm: unsupported: {reason}", file=sys.stderr)
             return EXIT_FAILED
-        prepared, single, found, entry = made
-        files = list_files(found, answers)
+        prepared, single, found, entry, evaluated = made
+        files = dict(list_files(found, answers))
+        if evaluated is not None:
+            files[release_evaluation.FILE] = evaluated.write()
         to = release_folder.write_release(folder, number, files)
         if budget is not None:
             budget_ledger.finish(budget, entry, str(to))
         if diagnosed:
             release_folder.write_diagnostics(folder, number, find_diagnostics(prepared, single))
     told = {"release": str(to), "number": number, **summarise(found, files)}
+    if evaluated is not None:
+        told |= evaluated.summarise()
     if budget is not None:
         told |= {"budget": budget, "rest": budget_ledger.read_budget(budget).describe_rest()}
     if form == "json":
@@ -103,7 +112,20 @@ def release(arguments: list[str]) -> int:
     return EXIT_OK
 
 
-def ask_for(operands: list[str], words: tuple[str, ...], delimiter: str | None) -> Request:
+def read_share(word: str | None) -> float:
+    """The share of the records that the model is evaluated on; 0 where it is not."""
+    if word is None:
+        return 0.0
+    value = number_in(word)
+    return checks.number(
+        "evaluate", word if value is None else value, low=0.0, high=0.9,
+        allowed="must be the share of the records to evaluate on, from 0 to 0.9",
+    )  # fmt: skip
+
+
+def ask_for(
+    operands: list[str], words: tuple[str, ...], delimiter: str | None, share: float
+) -> Request:
     """The request of one cell: the table, secure noise, one trial, and the keys that were typed.
 
     Raises:
@@ -117,7 +139,7 @@ def ask_for(operands: list[str], words: tuple[str, ...], delimiter: str | None) 
             raise InputError(setting.key, shown, allowed)
     own: dict[str, Any] = {
         "dataset": "table", "dataset.path": operands[0], "dataset.schema": operands[1],
-        "dataset.test_fraction": 0.0, "noise": "secure", "trials": 1,
+        "dataset.test_fraction": share, "noise": "secure", "trials": 1,
     }  # fmt: skip
     if delimiter is not None:
         own["dataset.delimiter"] = delimiter
@@ -127,11 +149,12 @@ def ask_for(operands: list[str], words: tuple[str, ...], delimiter: str | None) 
 
 def make_release(
     request: Request, schema: TableSchema, folder: Path, number: int, budget_name: str | None
-) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str]:
+) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str, EvaluatedRelease | None]:
     """Plan from public facts, count the release, and only then draw.
 
     Returns:
-        The cell, its release, what of it may leave, and the id of its entry in the budget.
+        The cell, its release, what of it may leave, the id of its entry in the budget, and its
+        evaluation on held-out records, where some were held out.
 
     Raises:
         PrivacyError: the release does not fit into the budget.
@@ -144,10 +167,14 @@ def make_release(
     save_model.check_cell(study.cells[0])
     prepared = prepare(study.cells)[0]
     preflight.check_loaded([prepared], study.keys, folder)
-    entry = ""
+    evaluated = prepared.data.x_test is not None
+    if evaluated or any(s.key == "dataset.test_fraction" and s.values[0] for s in request.settings):
+        release_evaluation.check_evaluation(prepared)
+    entry, plan = "", None
 
     def count(planned: run_cell.Planned) -> None:
-        nonlocal entry
+        nonlocal entry, plan
+        plan = release_evaluation.plan_evaluation(prepared, planned) if evaluated else None
         if budget_name is not None:
             spend = spend_of(planned.plan.events, planned.guarantee, schema.unit.at_most)
             what = f"{schema.target.column}: release {number} in {folder}"
@@ -162,7 +189,8 @@ def make_release(
         release_folder.begin_release(folder, number, facts)
 
     single, found = release_model(prepared, count)
-    return prepared, single, found, entry
+    counted = None if plan is None else evaluate_release(prepared, plan, single)
+    return prepared, single, found, entry, counted
 
 
 def list_files(found: Publishable, answers: Answers) -> Mapping[str, bytes]:

@@ -1,0 +1,1 @@
+"""Confidence intervals from noisy counts: pure functions of what was released."""
