@@ -102,6 +102,10 @@ def test_the_line_names_key_value_and_range(dperm, tmp_path, word, part):
 REQUIRED = {
     "csv": {"path": "x"}, "npz": {"path": "x"}, "parquet": {"path": "x"},
     "svmlight": {"path": "x", "n_features": 3},
+    "table": {"path": "x", "schema": {
+        "target": {"column": "y", "classes": ["a", "b"]},
+        "columns": {"x": {"kind": "number", "bounds": [0, 1]}},
+    }},
     "image": {"inner": {"name": "l2_ball", "radius": 1.0}, "matrix": [[1.0, 0.0], [0.0, 1.0]]},
     "intersection": {"inner": {"name": "l1_ball", "radius": 1.0}},
     "polytope": {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]},
