@@ -246,7 +246,7 @@ def test_a_group_costs_what_its_steps_sum_to(size, epsilon, delta):
         (["epsilon=[1,2]"], "release=2 cells"),
         (["again=yes"], "again=yes"), (["out=t.csv"], "out=t.csv"), (["epsilon=-1"], "epsilon=-1"),
         (["mechanism=non_private"], "save=non_private"), (["budgt=x"], "budgt: unknown key"),
-        (["extra.csv"], "release=t.csv s.yaml extra.csv"),
+        (["extra.csv"], "release="),
     ],
 )  # fmt: skip
 def test_bad_words_are_refused_and_leave_nothing(words, key, capsys):
@@ -257,6 +257,12 @@ def test_bad_words_are_refused_and_leave_nothing(words, key, capsys):
     assert err.startswith(f"dperm: {key}")
     assert err.count("\n") == 1
     assert sorted(path.name for path in Path.cwd().iterdir() if path.name != "cache") == before
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_table_may_have_any_name(capsys):
+    write("epsilon=2 b.csv")
+    assert release(capsys, "out=here", table="epsilon=2 b.csv")[0] == 0
 
 
 def test_a_mechanism_without_a_secure_form_is_refused_by_name(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -60,18 +61,20 @@ SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "
 
 def release(arguments: list[str]) -> int:
     """``dperm release TABLE SCHEMA [epsilon=1] [KEY=VALUE ...]``."""
-    words = Syntax(keys=OWN_KEYS, passes_on=True).split(arguments)
-    operands = [word for word in words.operands if "=" not in word or Path(word).exists()]
-    if len(operands) != 2 or len(words.operands) != 2:
+    # a file may be named like KEY=VALUE
+    named = list(itertools.takewhile(lambda word: Path(word).is_file(), arguments[:2]))
+    words = Syntax(keys=OWN_KEYS, passes_on=True).split(arguments[len(named) :])
+    operands = [*named, *words.operands]
+    if len(operands) != 2:
         allowed = "must be a table and its schema: `dperm schema TABLE > schema.yaml` drafts one"
-        raise refuse_operands("release", words.operands, allowed)
+        raise refuse_operands("release", operands, allowed)
     again = words.choose("again", TRUTHS) == "true"
     diagnosed = words.choose("diagnostics", TRUTHS[::-1]) == "true"
     form = words.choose("format", FORMATS)
     table = locate("TABLE", operands[0], None)
     schema = read_schema_file("SCHEMA", operands[1], locate("SCHEMA", operands[1], None))
-    named = words.settings.get("out", f"outputs/releases/{table.stem}")
-    folder = Path(checks.folder("out", named))
+    place = words.settings.get("out", f"outputs/releases/{table.stem}")
+    folder = Path(checks.folder("out", place))
     number = release_folder.check_folder(folder, again)
     budget = words.settings.get("budget")
     if budget is not None:
