@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -217,3 +218,10 @@ def test_what_makes_no_sense_is_refused_in_one_line(changes, told):
 
 def test_every_name_is_offered():
     assert sorted(estimators.__all__) == sorted(cls.__name__ for cls in (*CLASSIFIERS, *REGRESSORS))
+
+
+def test_the_page_shows_code_that_runs(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "estimators.md"
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    exec(compile(code, str(page), "exec"), {})
+    assert (tmp_path / "model.npz").is_file()
