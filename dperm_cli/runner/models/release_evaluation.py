@@ -87,8 +87,14 @@ def check_evaluation(prepared: Prepared) -> None:
         raise InputError("evaluate", cell.relation, allowed)
     if cell.kernel is not None:
         raise InputError("evaluate", cell.kernel.name, "is not for models with a kernel")
-    if prepared.data.x_test is None or not len(prepared.data.y_test):
+    if not len(_list_labels(prepared)):
         raise InputError("evaluate", 0, "holds out no record: take a larger share")
+
+
+def _list_labels(prepared: Prepared) -> np.ndarray:
+    """Labels of the held-out records: an empty array where none is held out."""
+    labels = prepared.data.y_test
+    return np.empty(0) if labels is None else labels
 
 
 def plan_evaluation(prepared: Prepared, planned: Planned) -> AccuracyPlan:
@@ -97,7 +103,7 @@ def plan_evaluation(prepared: Prepared, planned: Planned) -> AccuracyPlan:
     Raises:
         Unsupported: there is so little noise that no grid can hold it.
     """
-    guarantee, records = planned.guarantee, len(prepared.data.y_test)
+    guarantee, records = planned.guarantee, len(_list_labels(prepared))
     mu = spend_of(planned.plan.events, guarantee).mu
     if not mu:
         return plan_accuracy(records, Budget(guarantee.epsilon, 0.0, guarantee.relation))
@@ -116,5 +122,5 @@ def evaluate_release(
         predicted = np.argmax(values, axis=1).astype(float)
     else:
         predicted = np.where(np.asarray(data.x_test @ theta) >= 0.0, 1.0, -1.0)
-    counted = release_accuracy(plan, predicted, data.y_test, plan.open_secure_gate())
+    counted = release_accuracy(plan, predicted, _list_labels(prepared), plan.open_secure_gate())
     return EvaluatedRelease(counted, single.guarantee)
