@@ -360,6 +360,13 @@ class OutputFile:
         with self.open() as file:
             file.write(data)
 
+    def read_existing(self) -> bytes:
+        """What the regular file of this name holds; empty where there is none, or another thing."""
+        target = _follow(self.path)
+        if _find_descriptor(self.path) is not None or find_special(target) is not None:
+            return b""
+        return read_bytes(target) or b""
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """A binary file whose bytes are its content when the block ends without an error.

@@ -113,13 +113,18 @@ def unpacked(path: Path, data: bytes):
         return {name: archive[name].tobytes() for name in archive.files}
 
 
+def old_content(path):
+    """What a file holds that is written over; ``save=`` writes over nothing."""
+    return b"" if path.suffix == ".npz" else b"old"
+
+
 @pytest.mark.parametrize("kind", ["absolute", "relative", "chain", "dangling"])
 def test_a_link_is_followed_to_its_file(kind, door, dperm, tmp_path):
     words, path = door
     target = tmp_path / "elsewhere" / path.name
     target.parent.mkdir()
     if kind != "dangling":
-        target.write_bytes(b"old")
+        target.write_bytes(old_content(path))
     if kind == "relative":
         path.symlink_to(Path("..") / "elsewhere" / path.name)
     elif kind == "chain":
@@ -176,12 +181,33 @@ def test_a_folder_is_refused(door, dperm):
 @pytest.mark.parametrize("mode", [0o640, 0o666, 0o600, 0o751])
 def test_a_regular_file_keeps_its_rights(mode, door, dperm):
     words, path = door
-    path.write_bytes(b"old")
+    path.write_bytes(old_content(path))
     path.chmod(mode)
     done = dperm(*words(path))
     assert done.code == 0, done.err
     assert stat.S_IMODE(path.stat().st_mode) == mode
-    assert path.read_bytes() != b"old"
+    assert path.read_bytes() not in (b"", b"old")
+
+
+def test_a_saved_model_replaces_nothing(trained, dperm, tmp_path):
+    """Neither a file of somebody else nor another release; the same release may be saved again."""
+    path = tmp_path / "m.npz"
+    path.write_bytes(b"old")
+    done = dperm(*save_words(trained, path))
+    assert done.code == 2
+    assert "a release replaces nothing" in done.err
+    assert (path.read_bytes(), sorted(os.listdir(tmp_path))) == (b"old", ["m.npz"])
+    path.unlink()
+    assert dperm(*save_words(trained, path)).code == 0
+    saved = path.read_bytes()
+    assert dperm(*save_words(trained, path)).code == 0
+    others = dperm(*save_words(trained, path), "seed=5")
+    assert (others.code, path.read_bytes()) == (2, saved)
+    looked_up = tmp_path / "n.npz"
+    assert dperm(*save_words(trained, looked_up), "seed=5").code == 0
+    late = dperm(*save_words(trained, path), "seed=5")
+    assert (late.code, path.read_bytes()) == (2, saved)
+    assert late.err.count("a release replaces nothing") == 1
 
 
 def test_a_refused_run_leaves_the_named_file_as_it_was(trained, dperm, tmp_path):

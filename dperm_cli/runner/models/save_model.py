@@ -96,6 +96,21 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     return FeatureMap.of(basis, kernel.queries if exact else kernel.landmarks)
 
 
+def check_free(to: OutputFile) -> None:
+    """InputError where a file of this name holds something: a release replaces nothing."""
+    if to.read_existing():
+        allowed = "exists, and a release replaces nothing: choose another name, or remove it"
+        raise InputError("save", str(to.path), allowed)
+
+
 def save(to: OutputFile, found: Publishable) -> None:
-    """Write the model file; StorageError where it cannot be written."""
-    to.write(model_file.bytes_of(found))
+    """Write the model file, unless it is there already.
+
+    Raises:
+        StorageError: it cannot be written.
+        InputError: there is a file of this name that holds something else.
+    """
+    model = model_file.bytes_of(found)
+    if to.read_existing() != model:
+        check_free(to)
+        to.write(model)

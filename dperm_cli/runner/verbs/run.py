@@ -135,6 +135,8 @@ def _run_study(
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
+    if to is not None and todo:
+        save_model.check_free(to)
     preflight.check_loaded(todo, study.keys, out)
     warn_of_columns(prepared)
     with hold_lease(out):
