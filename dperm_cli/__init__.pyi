@@ -89,6 +89,8 @@ from dperm_cli.problem.cone_program import add_nonnegative as add_nonnegative
 from dperm_cli.problem.data import Bounds as Bounds
 from dperm_cli.problem.data import Data as Data
 from dperm_cli.problem.problem import ProblemSpec as ProblemSpec
+from dperm_cli.runner.models.budget_ledger import read_budget as read_budget
+from dperm_cli.runner.models.budget_request import create_budget as create_budget
 from dperm_cli.samplers.base import Certificate as Certificate
 from dperm_cli.samplers.base import Sampler as Sampler
 from dperm_cli.samplers.base import Target as Target
@@ -217,6 +219,7 @@ __all__ = [
     "channels",
     "check",
     "check_mechanism",
+    "create_budget",
     "datasets",
     "describe",
     "events",
@@ -230,6 +233,7 @@ __all__ = [
     "mechanisms",
     "plan",
     "plans",
+    "read_budget",
     "run",
     "samplers",
     "sets",

@@ -30,6 +30,8 @@ CALLS = {
     "Problem": "dperm_cli.api.problems",
     "Optimum": "dperm_cli.solvers.optimum",
     "Guarantee": "dperm_cli.privacy.budget",
+    "create_budget": "dperm_cli.runner.models.budget_request",
+    "read_budget": "dperm_cli.runner.models.budget_ledger",
     "StudyComparison": "dperm_cli.api.studies",
     "Exponential": "dperm_cli.privacy.events",
     "SparseAnswers": "dperm_cli.privacy.events",

@@ -15,7 +15,7 @@ from dperm_cli.core.files import hold_lock
 from dperm_cli.mechanisms.kernel import kernel_interactive, kernel_release
 from dperm_cli.results.ledger import kept_ledger
 from dperm_cli.results.records.store import Store
-from dperm_cli.runner.models import session_record
+from dperm_cli.runner.models import budget_ledger, session_record
 
 WORDS = [
     "dataset=synthetic_logistic", "dataset.n=300", "dataset.p=2", "loss=logistic", "ridge=0.5",
@@ -317,3 +317,27 @@ def test_help(capsys):
     assert dispatch(["ask", "--help"]) == EXIT_OK
     assert "usage: dperm ask" in capsys.readouterr().out
     assert dispatch(["ask"]) == EXIT_INPUT
+
+
+def test_a_session_is_counted_in_its_budget(folder, capsys):
+    """Before its first answer; one that is asked nothing, or that does not fit, takes nothing."""
+    (folder / "q.csv").write_text("a,b\n0.1,0.2\n")
+    (folder / "none.csv").write_text("a,b\n")
+    assert dispatch(["budget", "create", "people", "epsilon=1.2", "delta=1e-4"]) == EXIT_OK
+    words = ["ask", *WORDS, "mechanism=kernel_release", "budget=people"]
+    with pytest.raises(InputError, match="no such budget"):
+        dispatch([*words[:-1], "budget=nobody", "q.csv"])
+    assert dispatch([*words, "none.csv"]) == EXIT_OK
+    assert budget_ledger.read_budget("people").entries == ()
+    capsys.readouterr()
+    assert dispatch([*words, "q.csv"]) == EXIT_OK
+    (entry,) = budget_ledger.read_budget("people").entries
+    assert (entry.mechanism, entry.finished, entry.spend.mu > 0) == ("kernel_release", True, True)
+    assert entry.place is not None
+    assert entry.place.startswith("outputs")
+    assert len(lines(capsys)[0]) == 1
+    assert dispatch([*words, "q.csv"]) == EXIT_FAILED
+    found, told = lines(capsys)
+    assert found == []
+    assert "does not fit; left:" in told
+    assert len(budget_ledger.read_budget("people").entries) == 1

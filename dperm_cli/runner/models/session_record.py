@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.mechanisms.base import Plan
+from dperm_cli.privacy.accounting.budget_filter import Spend
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
 from dperm_cli.results.ledger import kept_ledger
@@ -21,6 +22,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import plugin_columns, run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.models import budget_ledger
 from dperm_cli.runner.verbs.run import check_folder
 
 
@@ -28,19 +30,48 @@ class RecordedSession:
     """A session that spends nothing before its record lies in the folder ``out``.
 
     One that is asked nothing leaves nothing.
+
+    Args:
+        session: what answers.
+        out: the folder of the record.
+        row: the record.
+        code: what wrote it.
+        budget: what the session is counted under; None for no budget.
+        spend: what it takes of the budget.
     """
 
-    def __init__(self, session: Any, out: Path, row: dict[str, Any], code: CodeIdentity) -> None:
+    def __init__(
+        self, session: Any, out: Path, row: dict[str, Any], code: CodeIdentity,
+        budget: str | None = None, spend: Spend | None = None,
+    ) -> None:  # fmt: skip
         check_folder(out)
         self._session, self._out, self._row, self._code = session, out, row, code
+        self._budget, self._spend = budget, spend
         self._kept = False
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
-        """The session's answers; StorageError, and none, where its record cannot be written."""
+        """The session's answers.
+
+        Raises:
+            StorageError: its record cannot be written, and nothing is answered.
+            PrivacyError: it does not fit into its budget, or its answers are spent.
+        """
         if not self._kept:
-            write_record(self._out, self._row, self._code)
+            self._keep()
             self._kept = True
         return self._session.ask(rows)
+
+    def _keep(self) -> None:
+        entry = ""
+        if self._budget is not None and self._spend is not None:
+            row = self._row
+            what = f"session {row['release']}"
+            entry = budget_ledger.reserve(
+                self._budget, self._spend, row["relation"], row["mechanism"], what
+            )
+        write_record(self._out, self._row, self._code)
+        if self._budget is not None:
+            budget_ledger.finish(self._budget, entry, str(self._out))
 
 
 def row(

@@ -28,13 +28,14 @@ from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import generator_range
+from dperm_cli.privacy.accounting.budget_filter import spend_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.outside_plan import copy_plan
 from dperm_cli.runner.compose import command_line, study_plan
-from dperm_cli.runner.models import query_rows, save_model, session_record
+from dperm_cli.runner.models import budget_ledger, query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 from dperm_cli.runner.verbs import run
@@ -50,7 +51,10 @@ def ask(arguments: list[str]) -> int:
 
 
 def _ask(arguments: list[str]) -> int:
-    words = Syntax(keys=("columns",), options=CONFIG_DIR, passes_on=True).split(arguments)
+    words = Syntax(keys=("columns", "budget"), options=CONFIG_DIR, passes_on=True).split(arguments)
+    budget = words.settings.get("budget")
+    if budget is not None:
+        budget_ledger.read_budget(budget)  # refused before the records are read
     by_position = words.choose("columns", query_rows.COLUMNS) == "position"
     operands = words.operands
     for place, word in enumerate(operands):
@@ -66,7 +70,7 @@ def _ask(arguments: list[str]) -> int:
     if len(study.cells) != 1:
         raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
     try:
-        prepared, session, told = start_session(study.cells[0], Path(study.out))
+        prepared, session, told = start_session(study.cells[0], Path(study.out), budget)
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
@@ -85,10 +89,12 @@ def _ask(arguments: list[str]) -> int:
         return code or (EXIT_INPUT if faults else EXIT_OK)
 
 
-def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
+def start_session(
+    item: Any, out: Path, budget_name: str | None = None
+) -> tuple[run_cell.Prepared, Any, str]:
     """The prepared cell, its session and what it spends; Unsupported where there is none.
 
-    The session leaves its record in ``out`` before it answers.
+    The session is counted in its budget and leaves its record in ``out`` before it answers.
     """
     if item.mechanism.session is None:
         allowed = "answers no queries one by one; set mechanism=kernel_release or "
@@ -110,7 +116,9 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     with hide_words(prepared.plugins is not None):
         session = item.mechanism.session(view, run_cell.drop_reserve(copy_plan(made)), gate.fix())
     row = session_record.row(prepared, made, budget, found)
-    session = session_record.RecordedSession(session, out, row, prepared.code)
+    session = session_record.RecordedSession(
+        session, out, row, prepared.code, budget_name, spend_of(made.events, found)
+    )
     told = Publishable.of(
         made, None, spec, save_model.schema_of(prepared),
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",

@@ -9,10 +9,9 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
-from dperm_cli.privacy.accounting.budget_filter import KEPT_SHARE, RULES, BudgetFilter
-from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.models import budget_ledger
+from dperm_cli.runner.models.budget_request import create_budget
 
 ACTIONS = ("create", "show", "list")
 KEYS = ("epsilon", "delta", "relation", "rule", "kept_share", "format")
@@ -54,17 +53,13 @@ def budget(arguments: list[str]) -> int:
 def _create(name: str, given: Any) -> None:
     if "epsilon" not in given:
         raise InputError("epsilon", None, "must be given: what all releases together may spend")
-    numbers = {key: _number(key, given[key]) for key in ("epsilon", "delta", "kept_share")
-               if key in given}  # fmt: skip
-    epsilon = checks.positive("epsilon", numbers["epsilon"])
-    delta = checks.number("delta", numbers.get("delta", 0.0), low=0.0, high=0.1)
-    relation = checks.choice("relation", given.get("relation", RELATIONS[0]), RELATIONS)
-    rule = None if "rule" not in given else checks.choice("rule", given["rule"], RULES)
-    share = checks.number("kept_share", numbers.get("kept_share", KEPT_SHARE), low=0.0, high=0.9)
-    budget_ledger.create_budget(name, BudgetFilter.open(epsilon, delta, relation, rule, share))
+    numbers = ("epsilon", "delta", "kept_share")
+    values = {key: _number(word) if key in numbers else word for key, word in given.items()
+              if key != "format"}  # fmt: skip
+    create_budget(name, **values)
 
 
-def _number(key: str, text: str) -> Any:
+def _number(text: str) -> Any:
     value = number_in(text)
     return text if value is None else value
 
