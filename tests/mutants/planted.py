@@ -307,8 +307,8 @@ return np.array_split(records[order], batches)""",
     ),
     Planted(
         "rows are shortened before they are projected", "central.CentralView.map_rows",
-        "clip_rows(rows(data.x), row_bound)",
-        "rows(clip_rows(data.x, row_bound))",
+        "clip_rows(rows(self._problem.data.x), row_bound)",
+        "rows(clip_rows(self._problem.data.x, row_bound))",
         "A projection may make a row longer than the bound that the noise is for, and nothing"
         " shortens it after that; projected and standard_projection.",
         ("run", *WIDE, "mechanism=projected", "mechanism.inner=noisy_gd", "mechanism.m=3"),
