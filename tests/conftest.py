@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 # before numpy is imported: test workers must not fight over cores
@@ -83,26 +84,37 @@ IN_TURN = (
 )
 
 
-def _count_turns(item: pytest.Item) -> int:
+# of how many cases of one test at most the default suite has all
+MOST_CASES = 8
+
+
+def _count_turns(item: pytest.Item, cases: int) -> int:
     """Of how many cases of its grid one is in the default suite; 1 where all are."""
-    if "/".join(item.path.parts[-2:]) in IN_TURN and hasattr(item, "callspec"):
-        return 5
-    return 1 if item.get_closest_marker("in_turn") is None else 3
+    if not hasattr(item, "callspec"):
+        return 1
+    turns = -(-cases // MOST_CASES)
+    if "/".join(item.path.parts[-2:]) in IN_TURN:
+        turns = max(turns, 5)
+    return turns if item.get_closest_marker("in_turn") is None else max(turns, 3)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Sort the files, and of a grid marked ``in_turn`` make two cases of three slow tests: in the
-    default suite each value of one axis meets every third value of another. Of the grids of files
-    in ``IN_TURN`` it is every fifth."""
+    """Sort the files, and of grids of cases make most slow tests.
+
+    A test with more than ``MOST_CASES`` cases has about so many of them in the default suite, of
+    one marked ``in_turn`` it is at most every third, and of the files in ``IN_TURN`` every fifth.
+    A value of one axis is left out with some values of another and met with others.
+    """
     seen: dict[tuple, dict[int, int]] = {}
+    cases = Counter((item.path, item.cls, item.originalname) for item in items)
     for item in items:
-        turns = _count_turns(item)
+        turns = _count_turns(item, cases[item.path, item.cls, item.originalname])
         if turns == 1:
             continue
         place = 0
         for axis, value in item.callspec.params.items():
-            values = seen.setdefault((item.path, item.originalname, axis), {})
+            values = seen.setdefault((item.path, item.cls, item.originalname, axis), {})
             place += values.setdefault(id(value), len(values))
         if place % turns:
             item.add_marker(pytest.mark.slow)

@@ -86,10 +86,13 @@ def _call_dangers(node: ast.Call) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "dperm_cli")))
-def test_no_pickle_and_no_way_to_name_code(path):
-    allowed = ALLOWED.get(path.relative_to(ROOT / "dperm_cli").as_posix(), set())
-    assert set(dangers(ast.parse(path.read_text()))) - allowed == set()
+def test_no_pickle_and_no_way_to_name_code():
+    found = dict[str, set[str]]()
+    for path in SOURCES:
+        name = path.relative_to(ROOT / "dperm_cli").as_posix()
+        found[name] = set(dangers(ast.parse(path.read_text()))) - ALLOWED.get(name, set())
+    assert len(found) > 500
+    assert {name: calls for name, calls in found.items() if calls} == {}
 
 
 @pytest.mark.parametrize(

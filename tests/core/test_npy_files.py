@@ -163,11 +163,11 @@ def others_that_read(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "path", sorted(ROOM.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOM))
-)
-def test_nothing_else_reads_arrays(path):
-    assert others_that_read(path.read_text()) == []
+def test_nothing_else_reads_arrays():
+    found = {str(path.relative_to(ROOM)): others_that_read(path.read_text())
+             for path in ROOM.rglob("*.py")}  # fmt: skip
+    assert len(found) > 500
+    assert {path: calls for path, calls in found.items() if calls} == {}
 
 
 @pytest.mark.parametrize(
