@@ -1,4 +1,4 @@
-"""``dperm export``: the coefficients of a saved linear model as a table."""
+"""``dperm export``: a saved model as an ONNX graph, or its coefficients as a table."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax, refuse_operands
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models.onnx_model import write_onnx
 from dperm_cli.runner.models.publishable import Publishable
+
+FORMATS = ("csv", "json", "onnx")
 
 
 def export(arguments: list[str]) -> int:
-    """``dperm export MODEL [format=csv|json] [out=FILE]``."""
+    """``dperm export MODEL [format=csv|json|onnx] [out=FILE]``."""
     words = Syntax(keys=("format", "out")).split(arguments)
     if len(words.operands) != 1:
         raise refuse_operands("export", words.operands, "must be one model")
-    form = words.choose("format", ("csv", "json"))
+    form = words.choose("format", FORMATS)
+    if form == "onnx" and "out" not in words.settings:
+        raise InputError("out", None, "must name a file for format=onnx, as in out=model.onnx")
     to = OutputFile.of("out", words.settings["out"]) if "out" in words.settings else None
     found = model_file.read(words.operands[0])
+    if form == "onnx" and to is not None:
+        to.write(write_onnx(found))
+        return EXIT_OK
     if found.features is not None:
-        allowed = "is a model on features of a kernel, which has no coefficients of columns"
+        allowed = "has a kernel, and no coefficients of columns; try format=onnx"
         raise InputError("MODEL", words.operands[0], allowed)
     rows = list_coefficients(found)
     if form == "json":
