@@ -98,9 +98,15 @@ def _count_turns(item: pytest.Item, cases: int) -> int:
     return turns if item.get_closest_marker("in_turn") is None else max(turns, 3)
 
 
+def read_slow_cases() -> set[str]:
+    """Single cases that take too long for the default suite: the lines of ``slow_cases.txt``."""
+    lines = (Path(__file__).parent / "slow_cases.txt").read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Sort the files, and of grids of cases make most slow tests.
+    """Sort the files, make slow tests of the cases in ``slow_cases.txt`` and of most of a grid.
 
     A test with more than ``MOST_CASES`` cases has about so many of them in the default suite, of
     one marked ``in_turn`` it is at most every third, and of the files in ``IN_TURN`` every fifth.
@@ -108,7 +114,10 @@ def pytest_collection_modifyitems(items):
     """
     seen: dict[tuple, dict[int, int]] = {}
     cases = Counter((item.path, item.cls, item.originalname) for item in items)
+    slow = read_slow_cases()
     for item in items:
+        if item.nodeid.removeprefix("tests/") in slow:
+            item.add_marker(pytest.mark.slow)
         turns = _count_turns(item, cases[item.path, item.cls, item.originalname])
         if turns == 1:
             continue

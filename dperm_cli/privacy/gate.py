@@ -43,9 +43,11 @@ from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.events.own_copies import copy_events
 from dperm_cli.privacy.gate_protocol import Tape
 from dperm_cli.privacy.grid_noise import GridNoise
+from dperm_cli.privacy.secure_batches import SystemBatches
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
     WISHART,
+    KeyedBatches,
     KeyedNoise,
     StepRecord,
     stream_key,
@@ -219,6 +221,12 @@ class Gate:
             raise PrivacyError("only noise on the grid is secure; this stream is seeded")
         number, self._streams = self._streams, self._streams + 1
         return np.stack([stream_key(seed, number) for seed in self._seeds])
+
+    def batches(self, population: int, batch: int, poisson: bool) -> Any:
+        """The random batches of a new stream: keyed ones, or with secure noise the system's."""
+        if self._grid is None:
+            return KeyedBatches(self.keys(), population, batch, poisson)
+        return SystemBatches(population, batch, poisson, self.source)
 
     def words(self) -> secure_noise.Source:
         """The operating system's generator, for choices from lists.

@@ -48,6 +48,9 @@ class NoiseSource(Protocol):
         """The keys [trials, 2], uint64, of a new stream."""
         ...
 
+    def batches(self, population: int, batch: int, poisson: bool) -> Any:
+        """The batches of a new stream: ``streams.KeyedBatches`` or ``SystemBatches``."""
+
     def words(self) -> Any:
         """The operating system's generator, of a secure gate alone."""
 

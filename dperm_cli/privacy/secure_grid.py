@@ -88,8 +88,9 @@ def put_on_grid(
         gap = event.gap * slack + diagonal
     elif event.gap is not None and error is not None and event.gradients(1) is not None:
         gap = event.gap + 2.0 * error + diagonal
-    bare = event if gap is not None else event.change_fields(gap=None)
-    rounded = event.change_fields(record_norm=event.record_norm * slack + diagonal, gap=gap)
+    sizes = {"gap": gap} if "gap" in event.sizes else {}
+    bare = event if gap is not None else event.change_fields(**sizes)
+    rounded = event.change_fields(record_norm=event.record_norm * slack + diagonal, **sizes)
     before, after = event.sensitivity(relation), rounded.sensitivity(relation)
     whole = bare.sensitivity(relation)
     if not after <= (1.0 + _MOST_EXTRA) * whole:

@@ -186,14 +186,12 @@ class SampledStream(NoiseStream):
 
     def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
-        self._choice = gate.keys()
         self.population, self.batch, self.sampling = event.population, event.batch, event.sampling
+        self._batches = gate.batches(self.population, self.batch, self.sampling == "poisson")
 
     def draw(self, trial: int, step: int) -> np.ndarray:
         """The record numbers of one trial's batch at one step, [b] (b varies under Poisson)."""
-        drawn = batch_indices.batch(
-            self._choice[trial], step, self.population, self.batch, self.sampling == "poisson"
-        )
+        drawn = self._batches.draw(trial, step)
         return (
             drawn if self._tape is None else self._tape.take_draw(self, None, drawn, (trial, step))
         )
@@ -204,7 +202,7 @@ class SampledStream(NoiseStream):
         noise = self._seal_noise()
         self._steps.mark_all()
         return SealedBatches(
-            noise.keys, self._choice, noise.scale, noise.steps,
+            noise.keys, self._batches.keys, noise.scale, noise.steps,
             self.population, self.batch, self.sampling == "poisson",
         )  # fmt: skip
 
@@ -223,6 +221,17 @@ class KeyedNoise:
         else:
             noise = _EXPONENTIAL_NOISES[kind](self.keys, step, dim)
         return value, value + scale * noise
+
+
+class KeyedBatches:
+    """Batches that are a function of (key, step): seeded."""
+
+    def __init__(self, keys: np.ndarray, population: int, batch: int, poisson: bool) -> None:
+        self.keys, self._law = keys, (population, batch, poisson)
+
+    def draw(self, trial: int, step: int) -> np.ndarray:
+        """The record numbers of a batch, int64 [b]."""
+        return batch_indices.batch(self.keys[trial], step, *self._law)
 
 
 class CoordinateStream(Stream):

@@ -18,7 +18,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 GATE = {
     "privacy/gate.py", "privacy/accounting/generator_range.py", "privacy/streams.py",
     "privacy/secure_noise.py", "privacy/secure_gamma.py", "privacy/grid_noise.py",
-    "privacy/secure_choice.py", "privacy/secure_direction.py", "privacy/choice_stream.py",
+    "privacy/secure_choice.py", "privacy/secure_batches.py", "privacy/secure_direction.py",
+    "privacy/choice_stream.py",
     "privacy/events",  # an event opens its stream
 }  # fmt: skip
 # Rooms that may have a generator, and what for.
@@ -62,7 +63,7 @@ KERNELS = {
     "dperm_cli.privacy.streams",
 }  # fmt: skip
 # What the gate and its streams say to each other; nobody else asks a gate for these.
-INSIDE = {"keys", "draws", "steps", "source", "next_number"}
+INSIDE = {"keys", "draws", "batches", "steps", "source", "next_number"}
 STREAMS = {
     name
     for name, kind in vars(streams).items()

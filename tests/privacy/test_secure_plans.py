@@ -10,8 +10,8 @@ import pytest
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.newton import Newton
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
-from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
 from dperm_cli.mechanisms.shared.secure_plan import (
     make_secure_plan,
     secure_channel_plan,
@@ -19,7 +19,7 @@ from dperm_cli.mechanisms.shared.secure_plan import (
 )
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Gaussian, SampledGaussian
+from dperm_cli.privacy.events import Exponential, Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.views.central import CentralView
@@ -52,16 +52,16 @@ def test_a_gap_is_given_up():
 
 
 def test_what_has_no_exact_form_is_unsupported():
-    with pytest.raises(Unsupported, match="SampledGaussian"):
-        list_noise_events([SampledGaussian(3.0, 0.5, 1, 5, "fixed")])
+    with pytest.raises(Unsupported, match="Exponential"):
+        list_noise_events([Exponential(1.0, 1.0)])
     event, tiny = Gaussian(50.0, 1.5), Gaussian(1e-9, 1.0)
     with pytest.raises(Unsupported, match=r"grid 2\^11 is the finest.*too coarse"):
         put_on_grid(event, 5, grid_for([event], 2.0**60), "replace_one")
     with pytest.raises(Unsupported, match="does not fit"):
         put_on_grid(tiny, 5, grid_for([tiny], 1e9), "replace_one")
-    spec, mechanism = small_problem().spec(), NoisySgd(steps=10)
+    spec, mechanism = small_problem().spec(), Newton(steps=10)
     plan = mechanism.plan(spec, BUDGET)
-    with pytest.raises(Unsupported, match="noisy_sgd has no secure form"):
+    with pytest.raises(Unsupported, match="newton has no secure form; use mechanism="):
         secure_plan(mechanism, plan, spec, small_problem().loss)
     plan, loss = NoisyGd().plan(spec, BUDGET), small_problem().loss
     without = type("Slow", (type(loss),), {"name": "slow", "code": None})()
@@ -159,7 +159,8 @@ def test_research_noise_is_named_as_before_the_key_existed():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "status"), [("noisy_gd", "ok"), ("noisy_sgd", "unsupported")]
+    ("mechanism", "status"),
+    [("noisy_gd", "ok"), ("noisy_sgd", "ok"), ("newton", "unsupported")],
 )
 def test_a_secure_row_says_what_it_is(mechanism, status):
     from dperm_cli.results.records.schema import normalise

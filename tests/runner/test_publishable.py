@@ -220,6 +220,7 @@ def test_a_file_is_read_as_it_was_written():
     for words in (*WAYS.values(), EXACT):
         item, row = released(RECORDS, words)
         found = save_model.publishable(item, save_model.schema_of(item), row)
+        Path("m.npz").unlink(missing_ok=True)
         save_model.save(OutputFile.of("save", "m.npz"), found)
         again = model_file.read("m.npz")
         assert model_file.bytes_of(again) == model_file.bytes_of(found)

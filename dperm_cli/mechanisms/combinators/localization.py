@@ -12,12 +12,18 @@ from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, inner_noise, noisy_minimiser
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
+from dperm_cli.mechanisms.shared.minimisers_on_grid import (
+    put_noisy_minimiser_on_grid,
+    reach_of_points,
+)
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
+from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid, reach_of_sums
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events import Event, GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.problem import ProblemSpec, make_spec
+from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events
+from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec
 from dperm_cli.sets.shared.localized_set import Localised
 from dperm_cli.views.central import CentralView
 
@@ -50,6 +56,38 @@ class Localization(Combinator):
 
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
 
+    def __post_init__(self) -> None:
+        """It has a secure form where the inner mechanism releases noisy sums on a grid."""
+        super().__post_init__()
+        self._keep("secure", self.inner.secure and self.inner.plan_on_grid is None)
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """Both stages on one grid; the ball grows with the first stage's noise.
+
+        The inner plan stays that of the smaller ball: its noise does not depend on the ball.
+        """
+        assert isinstance(plan.inner, Plan)
+        first, *_ = plan.events
+        assert isinstance(first, Gaussian | GammaNorm)
+        near = self._near(spec, plan.settings["radius"])
+        sums = list_noise_events(plan.inner.events)
+        farthest = max(reach_of_sums(sums, near), reach_of_points(spec))
+        grid = grid_for([first, *sums], farthest)
+        found, distance = put_noisy_minimiser_on_grid(spec, first, plan.guarantee.relation, grid)
+        second, _ = put_sums_on_grid(plan.inner, near, loss, grid)
+        rounding = 0.5 * found.grid_diagonal(spec.p) * grid.step
+        settings = {name: value for name, value in plan.settings.items() if name != "minimiser_gap"}
+        settings |= {
+            "radius": distance + found.noise_radius(spec.p, failure(spec.n)) + rounding,
+            "first_noise_scale": found.scale,
+            "distance": distance,
+            "inner": inner_mechanism.describe_inner(self.inner, second),
+        }
+        events = (found, *second.events)
+        scale = second.noise_scale
+        moved = replace(plan, events=events, noise_scale=scale, settings=settings, inner=second)
+        return moved, grid
+
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone; where the inner mechanism may choose its noise,
         each law is planned with a split of its own."""
@@ -63,8 +101,7 @@ class Localization(Combinator):
         for part in (inner_mechanism.split_mu(budget, 2), inner_mechanism.split_basic(budget, 2)):
             first = stable.event(noisy_minimiser.scale_for(stable, part, gamma), gamma)
             reach = stable.error + first.noise_radius(spec.p, failure(spec.n))
-            near = replace_set(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
-            second = inner.plan(near, part)
+            second = inner.plan(self._near(spec, reach), part)
             events: tuple[Event, ...] = (first, *second.events)
             level = account(events, delta=budget.delta, relation=budget.relation)
             if level.epsilon <= budget.epsilon:
@@ -79,6 +116,11 @@ class Localization(Combinator):
         certificate = second.guarantee.certificate
         return Design(events, second.noise_scale, steps, settings, certificate, inner=second)
 
+    def _near(self, spec: ProblemSpec, reach: float) -> ProblemSpec:
+        """The public facts of the second stage's problem, with sizes that hold for any centre."""
+        body = spec.constraint
+        return replace_set(spec, Localised(body, body.centre(), reach))
+
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say how two stages share a budget."""
         raise Unsupported("localization spends a budget on two stages: give epsilon instead")
@@ -86,9 +128,8 @@ class Localization(Combinator):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Stage 1 for all trials at once, stage 2 on each trial's own set."""
         first, reach = plan.events[0], plan.settings["radius"]
-        centres = noisy_minimiser.release_minimiser(
-            view, first, plan.settings["minimiser_gap"], gate
-        )
+        gap, distance = (plan.settings.get(name) for name in ("minimiser_gap", "distance"))
+        centres = noisy_minimiser.release_minimiser(view, first, gap, gate, distance)
         second = inner_mechanism.inner_plan(plan, plan.events[1:])
         body, by_public = view.spec.constraint, {"radius": reach}
         if self.inner.by_rows:

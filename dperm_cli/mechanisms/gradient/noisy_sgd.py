@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -16,17 +16,20 @@ from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, LearningRate, Mechanism, Output, Plan, Release, Steps
 from dperm_cli.mechanisms.shared.row_span import can_reduce
+from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SAMPLINGS, SampledGaussian
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import SampledStream
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.central import CentralView
 
 OUTPUTS = ("last", "average", "suffix_average")
+BATCH_SUM = "batch_sum"  # what noise is added to on a grid; elsewhere it is the scaled sum
 MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 
 
@@ -57,6 +60,8 @@ class NoisySgd(Mechanism):
     sampling: Annotated[str, Choices(*SAMPLINGS), Help("how a batch is drawn")] = "fixed"
     learning_rate: LearningRate = "auto"
     output: Annotated[Output, Choices(*OUTPUTS)] = "last"
+
+    secure: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """What the sampling and the compiled loops cannot do."""
@@ -111,6 +116,25 @@ class NoisySgd(Mechanism):
                 else _run_compiled
             )
         return Release(loop(view, plan, noise))
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """Noise on the sum over a batch, which lies on the grid; the factor n / m comes after it.
+
+        Batches and noise are drawn step by step from the system's generator.
+        """
+        event = plan.events[0]
+        assert isinstance(event, SampledGaussian)
+        if event.count > MOST_PLAIN_STEPS:
+            raise Unsupported(
+                f"{event.count} steps are too many with noise=secure: set mechanism.steps to "
+                f"{MOST_PLAIN_STEPS} or less, or use noisy_gd"
+            )
+        share = event.batch / event.population
+        whole = event.change_fields(scale=share * event.scale, record_norm=spec.lipschitz)
+        bare = replace(plan, events=(whole,), noise_scale=whole.scale)
+        moved, grid = put_sums_on_grid(bare, spec, loss)
+        settings = {**plan.settings, "noise_on": BATCH_SUM}
+        return replace(moved, noise_scale=moved.noise_scale / share, settings=settings), grid
 
     def adversary(self, budget: Budget) -> Adversary:
         """Opposite gradients, few records and a ridge: theta_T is minus the mean noisy gradient.
@@ -190,7 +214,8 @@ def _run_in_row_span(view: CentralView, plan: Plan, noise: SampledStream) -> np.
 
 def _run_plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
-    gradient, move = _parts(view)
+    on_sum = plan.settings.get("noise_on") == BATCH_SUM
+    gradient, move = _parts(view, not on_sum)
     rate, spec = _rate(plan), view.spec
     factor, decay = noise.population / noise.batch, noise.population * spec.ridge
     pull = noise.population * spec.lasso
@@ -204,7 +229,10 @@ def _run_plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarra
             value[trial] = gradient(theta[trial], batch)
         eta = sgd.learning_rate(rate["eta_kind"], rate["eta0"], step + 1)
         # the regulariser is a function of released values and cancels between neighbours
-        noisy = noise.add(factor * value + decay * theta, step) + pull * np.sign(theta)
+        if on_sum:
+            noisy = factor * noise.add(value, step) + decay * theta + pull * np.sign(theta)
+        else:
+            noisy = noise.add(factor * value + decay * theta, step) + pull * np.sign(theta)
         for trial in range(noise.trials):
             move(theta[trial], noisy[trial], eta)
         if step >= averaged_from[plan.settings["output"]]:
@@ -212,10 +240,11 @@ def _run_plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarra
     return total / kept if kept else theta
 
 
-def _parts(view: CentralView) -> tuple[Callable, Callable]:
-    """A batch's gradient and the projected step in place: the compiled loop's own, where it has."""
+def _parts(view: CentralView, compiled: bool) -> tuple[Callable, Callable]:
+    """A batch's gradient and the projected step in place: the compiled loop's own, if asked for and
+    where it has them."""
     constraint = view.spec.constraint
-    if view.spec.compiled:
+    if compiled and view.spec.compiled:
         rows, code = sgd.rows(view.x, view.y), view.loss.code
         width = view.loss.width
         return (

@@ -49,22 +49,32 @@ def put_minimiser_on_grid(spec: ProblemSpec, plan: Plan) -> tuple[Plan, Grid]:
     event, *others = plan.events
     if others or not isinstance(event, Gaussian | GammaNorm):
         raise Unsupported("more than one noisy minimiser has no secure form")
-    found, grid, distance = put_first_stage_on_grid(spec, event, plan.guarantee.relation)
+    grid = grid_for([event], reach_of_points(spec))
+    found, distance = put_noisy_minimiser_on_grid(spec, event, plan.guarantee.relation, grid)
     exact = spec.gradient_gap / (spec.n * spec.strong_convexity)
     settings = {name: value for name, value in plan.settings.items() if name != "minimiser_gap"}
     settings |= {"distance": distance, "inflation": 2.0 * distance / exact}
     return replace(plan, events=(found,), noise_scale=found.scale, settings=settings), grid
 
 
-def put_first_stage_on_grid(
-    spec: ProblemSpec, event: Gaussian | GammaNorm, relation: str
-) -> tuple[Gaussian | GammaNorm, Grid, float]:
-    """The event of one noisy minimiser on a grid, the grid, and the distance rho.
+def reach_of_points(spec: ProblemSpec) -> float:
+    """More than the norm of any point of the set."""
+    return 1.001 * spec.constraint.radius
+
+
+def put_noisy_minimiser_on_grid(
+    spec: ProblemSpec, event: Gaussian | GammaNorm, relation: str, grid: Grid
+) -> tuple[Gaussian | GammaNorm, float]:
+    """The event of one noisy minimiser on a grid, and the distance rho.
 
     Args:
         spec: public facts of the problem.
         event: the same event in real numbers.
         relation: the relation whose ratio of sensitivity to noise is kept.
+        grid: of the point and the noise.
+
+    Raises:
+        Unsupported: as ``put_minimiser_on_grid``.
     """
     modulus = spec.n * spec.strong_convexity
     _require_certain(spec, modulus)
@@ -77,7 +87,6 @@ def put_first_stage_on_grid(
     wanted = max(left_open, 1e-9 * min(record, gap))
     distance = perturbed_minimiser.provable_distance(spec, modulus, 0.0, wanted)
     _require_few_steps(spec, modulus, 0.0, distance)
-    grid = grid_for([event], 1.001 * spec.constraint.radius)
     more = (2.0 * distance + diagonal * grid.step) * _ROOM
     moved = event.change_fields(record_norm=record + more, gap=gap + more)
     grown = moved.sensitivity(relation) / event.sensitivity(relation)
@@ -88,7 +97,7 @@ def put_first_stage_on_grid(
         )
     found = moved.change_fields(scale=event.scale * grown * _ROOM)
     _require_ratio(found.scale, grid)
-    return found, grid, distance
+    return found, distance
 
 
 def put_perturbed_on_grid(spec: ProblemSpec, plan: Plan) -> tuple[Plan, Grid]:
@@ -115,7 +124,7 @@ def put_perturbed_on_grid(spec: ProblemSpec, plan: Plan) -> tuple[Plan, Grid]:
     assert isinstance(second, Gaussian | GammaNorm)
     _require_certain(spec, first.strength)
     diagonal, slack = second.grid_diagonal(spec.p), _slack(spec.p)
-    grid = grid_for([second], 1.001 * spec.constraint.radius)
+    grid = grid_for([second], reach_of_points(spec))
     own = _own_step(first)
     norms = [size if size is None else size * slack for size in (first.record_norm, first.gap)]
     kept = first.change_fields(

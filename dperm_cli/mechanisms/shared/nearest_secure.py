@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dperm_cli.core import registry
 
 # The nearest mechanisms to a draw from a law, the first the most like it, and how to ask for them.
@@ -19,7 +21,17 @@ GAUSSIAN = {
 }
 
 
-_NEAREST = {"regularized_exponential": GAUSSIAN, "noisy_sgd": {"noisy_gd": GAUSSIAN["noisy_gd"]}}
+FEATURES = {
+    "random_features": "mechanism=random_features, which answers from parameters of public features"
+}
+_NEAREST = {
+    "regularized_exponential": GAUSSIAN,
+    "newton": GAUSSIAN,
+    "kernel_release": FEATURES,
+    "kernel_interactive": FEATURES,
+    "kernel_non_interactive": FEATURES,
+    "kernel_semi_interactive": FEATURES,
+}
 
 
 def name_nearest(name: str) -> str:
@@ -30,6 +42,7 @@ def name_nearest(name: str) -> str:
 def name_mechanisms(among: dict[str, str]) -> str:
     """The first of them that has a secure form, as an instruction; else ``noise=research``."""
     for name, words in among.items():
-        if registry.load("mechanism", name).secure:
+        mechanism: Any = registry.load("mechanism", name)
+        if mechanism.secure or getattr(mechanism, "secure_as_inner", False):
             return f"use {words}, or noise=research"
     return "use noise=research"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dperm_cli.core.errors import Unsupported
@@ -9,6 +10,7 @@ from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared.inner_mechanism import describe_inner, inner_plan, name_of
 from dperm_cli.mechanisms.shared.nearest_secure import name_nearest
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import NoiseEvent
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.grid import require_exact_sums
@@ -57,13 +59,35 @@ def secure_plan(
     found = None if own is None else own(spec, plan, loss)
     if found is not None:
         return found
+    return put_sums_on_grid(plan, spec, loss)
+
+
+def put_sums_on_grid(
+    plan: Plan, spec: ProblemSpec, loss: Loss, grid: Grid | None = None
+) -> tuple[Plan, Grid]:
+    """The plan of a mechanism that releases noisy sums of gradients, with both on a grid.
+
+    Args:
+        plan: the plan in real numbers.
+        spec: public facts of the problem.
+        loss: of the problem.
+        grid: of values and noise; None for the one that fits the plan's events.
+
+    Raises:
+        Unsupported: as ``secure_plan``.
+    """
     require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
-    grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
+    grid = grid or grid_for(before, reach_of_sums(before, spec))
     error = bound_gradient_error(spec, loss)
     events = tuple(put_on_grid(event, spec.p, grid, relation, error) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
+
+
+def reach_of_sums(events: Sequence[NoiseEvent], spec: ProblemSpec) -> float:
+    """More than the norm of any sum of records that the events are about."""
+    return 1.001 * spec.n * max(event.record_norm for event in events)
 
 
 def bound_gradient_error(spec: ProblemSpec, loss: Loss) -> float | None:

@@ -202,6 +202,9 @@ class SampledGaussian(NoiseEvent):
             return PrivacyLoss()
         return PrivacyLoss(sampled=SampledStep(self.rate, ratio, self.sampling, self.count))
 
+    def grid_diagonal(self, dim: int) -> float:
+        return math.sqrt(dim)
+
     def central_limit(self, ratio: float) -> float:
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
 
