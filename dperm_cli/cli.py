@@ -192,6 +192,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "describe": _defer("describe"),
     "plan": _defer("plan"),
     "account": _defer("account"),
+    "gap": _defer("gap"),
     "audit": _defer("audit"),
     "reproduce": _reproduce,
     "report": _defer("report"),
@@ -215,7 +216,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
 }
 LIGHT_VERBS = ("list", "completion", "new")  # verbs that import no library
 # verbs that do something without further words
-COMPLETE_VERBS = ("run", "describe", "account", "audit", "list", "warmup", "new")
+COMPLETE_VERBS = ("run", "describe", "account", "gap", "audit", "list", "warmup", "new")
 
 
 def _silence_stdout() -> None:

@@ -134,6 +134,7 @@ class Mechanism(CheckedFields, ABC):
             that is ``quadratic``.
         secure: whether it can run with noise on a grid (``choose_secure_form``). It then sees
             records only through exact sums and certified minimisers (``views.grid.GridView``).
+        secure_as_inner: of one around another mechanism: whether it can do so where that one can.
         plan_on_grid: ``plan_on_grid(spec, plan, loss)``, of one that does more than to release
             sums over records: the plan with noise on a grid, and the grid. None for such sums,
             which ``mechanisms.shared.secure_plan`` knows how to put on one.
@@ -166,6 +167,7 @@ class Mechanism(CheckedFields, ABC):
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()
     secure: ClassVar[bool] = False
+    secure_as_inner: ClassVar[bool] = False
     plan_on_grid: ClassVar[Any] = None
     trust: ClassVar[str] = "central"
     space: ClassVar[str] = "parameters"

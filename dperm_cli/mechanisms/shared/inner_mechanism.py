@@ -78,7 +78,6 @@ class Combinator(Mechanism):
     inner: Inner = "noisy_gd"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    secure_as_inner: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Narrow kinds of guarantee and relations to those that the inner mechanism has too.

@@ -43,6 +43,6 @@ def name_mechanisms(among: dict[str, str]) -> str:
     """The first of them that has a secure form, as an instruction; else ``noise=research``."""
     for name, words in among.items():
         mechanism: Any = registry.load("mechanism", name)
-        if mechanism.secure or getattr(mechanism, "secure_as_inner", False):
+        if mechanism.secure or mechanism.secure_as_inner:
             return f"use {words}, or noise=research"
     return "use noise=research"
