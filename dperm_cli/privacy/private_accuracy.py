@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
-from dperm_cli.privacy.accounting import calibrate
-from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, Laplace
 from dperm_cli.privacy.gate import Gate
@@ -23,9 +21,9 @@ from dperm_cli.privacy.intervals.accuracy import (
     find_population_interval,
 )
 from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise, check_level
-from dperm_cli.privacy.secure_grid import Grid, grid_for
+from dperm_cli.privacy.metrics.noise_choice import check_grid, choose_noise, find_grid
+from dperm_cli.privacy.secure_grid import Grid
 
-_LEAST_RATIO = 2.0**16  # noise scale over grid step
 _SHIFTS = 8  # an interval uses at most six tails
 
 
@@ -53,8 +51,7 @@ class AccuracyPlan:
     @property
     def grid(self) -> Grid:
         """The grid of secure noise; whole numbers lie on it, so that no rounding is charged."""
-        fine = grid_for([self.event], float(self.records))
-        return Grid(min(fine.exponent, 0))
+        return find_grid(self.event, self.records)
 
     @property
     def noise(self) -> RoundedNoise:
@@ -132,30 +129,9 @@ def plan_accuracy(records: int, budget: Budget) -> AccuracyPlan:
     """
     if not 1 <= records <= 2**31:
         raise InputError("records", records, "between 1 and 2^31")
-    if budget.trust != "central":
-        raise Unsupported("held-out records are evaluated under central trust alone")
-    gap = 1.0 if budget.relation == "replace_one" else None
-    relation = budget.relation
-
-    def count_with_noise(scale: float) -> Laplace:
-        return Laplace(scale, 1.0, gap=gap, relation=relation)
-
-    event: Laplace | Gaussian = count_with_noise(calibrate.pure_scale(budget.epsilon, 1.0))
-    if budget.delta > 0:
-        level = {"epsilon": budget.epsilon, "delta": budget.delta}
-        less = calibrate.scale_for(
-            lambda scale: [count_with_noise(scale)], **level, relation=relation
-        )
-        event = count_with_noise(less)
-        deviation = calibrate.gaussian_scale(**level, sensitivity=1.0)
-        if deviation**2 < 2 * less**2:
-            event = Gaussian(deviation, 1.0, gap=gap, relation=relation)
-    spent = account([event], delta=budget.delta, relation=budget.relation)
-    if not spent.epsilon <= budget.epsilon:
-        raise PrivacyError(f"the evaluation would spend epsilon {spent.epsilon}")
+    event = choose_noise(1.0, 1.0, budget)
     plan = AccuracyPlan(event, budget.relation, int(records))
-    if not _LEAST_RATIO <= event.scale / plan.grid.step <= 2.0**44:
-        raise Unsupported(f"noise of scale {event.scale:.3g} on counts to {records} has no grid")
+    check_grid(event, plan.grid, records)
     return plan
 
 

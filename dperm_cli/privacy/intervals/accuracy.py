@@ -12,14 +12,14 @@ import numpy as np
 from scipy.stats import binom
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise, check_level
+from dperm_cli.privacy.intervals.rounded_noise import CountNoise, check_level
 
 _LOST = 1e-17  # chance of the binomial values that a sum leaves out, by Hoeffding's bound
 _HALVINGS = 60
 SHARE_OF_TOTAL = 0.2  # of alpha, for an unknown number of records
 
 
-def find_upper_chance(y: int, n_test: int, accuracy: float, noise: RoundedNoise) -> float:
+def find_upper_chance(y: int, n_test: int, accuracy: float, noise: CountNoise) -> float:
     """P(Bin(n_test, accuracy) + N >= y), up to 1e-17 and rounding; it grows with the accuracy."""
     reach = math.sqrt(n_test * math.log(2 / _LOST) / 2) + 1
     low = max(0, math.floor(n_test * accuracy - reach))
@@ -29,7 +29,7 @@ def find_upper_chance(y: int, n_test: int, accuracy: float, noise: RoundedNoise)
 
 
 def find_population_interval(
-    y: int, n_test: int, noise: RoundedNoise, alpha: float = 0.05
+    y: int, n_test: int, noise: CountNoise, alpha: float = 0.05
 ) -> tuple[float, float]:
     """Where the accuracy on the population lies, for a public number of held-out records.
 
@@ -49,6 +49,7 @@ def find_population_interval(
     Raises:
         InputError: for n_test below 1, or alpha outside (0, 1).
 
+    >>> from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise
     >>> low, high = find_population_interval(850, 1000, RoundedNoise("laplace", 10.0))
     >>> round(low, 5), round(high, 5)
     (0.81211, 0.88564)
@@ -61,12 +62,13 @@ def find_population_interval(
 
 
 def find_interval_on_records(
-    y: int, n_test: int, noise: RoundedNoise, alpha: float = 0.05
+    y: int, n_test: int, noise: CountNoise, alpha: float = 0.05
 ) -> tuple[float, float]:
     """Where the accuracy on these very records lies: the noise alone is uncertain.
 
     Args, Returns, Raises: as ``find_population_interval``.
 
+    >>> from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise
     >>> find_interval_on_records(850, 1000, RoundedNoise("laplace", 10.0))
     (0.82, 0.88)
     """
@@ -77,7 +79,12 @@ def find_interval_on_records(
 
 
 def find_interval_of_unknown_number(
-    right: int, wrong: int, noise: RoundedNoise, alpha: float = 0.05
+    right: int,
+    wrong: int,
+    noise: CountNoise,
+    alpha: float = 0.05,
+    *,
+    wrong_noise: CountNoise | None = None,
 ) -> tuple[float, float]:
     """Where the accuracy on the population lies if the number of records is itself noisy.
 
@@ -88,8 +95,9 @@ def find_interval_of_unknown_number(
     Args:
         right: released count of correct predictions.
         wrong: released count of other predictions.
-        noise: law of the noise of each count; the two draws are independent.
+        noise: law of the noise of each count.
         alpha: chance of missing.
+        wrong_noise: law of the noise of ``wrong``, where it is another.
 
     Returns:
         Lower and upper end, in [0, 1]; (0, 1) where the number may be 0.
@@ -98,7 +106,8 @@ def find_interval_of_unknown_number(
         InputError: for alpha outside (0, 1).
     """
     check_level(alpha)
-    reach = 2 * noise.bound(alpha * SHARE_OF_TOTAL / 2)
+    half = alpha * SHARE_OF_TOTAL / 2
+    reach = noise.bound(half) + (wrong_noise or noise).bound(half)
     fewest, most = right + wrong - reach, right + wrong + reach
     if fewest < 1:
         return 0.0, 1.0

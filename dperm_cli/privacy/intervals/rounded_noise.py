@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,6 +16,18 @@ from scipy.special import ndtr
 from dperm_cli.core.errors import InputError
 
 LAWS = ("laplace", "gaussian")
+
+
+class CountNoise(Protocol):
+    """Symmetric noise on a count, as intervals use it."""
+
+    def tail(self, at_least: np.ndarray | int) -> np.ndarray:
+        """P(N >= k) for whole numbers k."""
+        ...
+
+    def bound(self, alpha: float) -> int:
+        """The least k >= 0 with P(|N| > k) <= alpha."""
+        ...
 
 
 @dataclass(frozen=True)
