@@ -20,9 +20,8 @@ from dperm_cli.privacy.accounting.group_privacy import (
     sum_of_steps,
 )
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.private_accuracy import PrivateAccuracy
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.models import model_file, release_evaluation, release_folder
+from dperm_cli.runner.models import model_file, release_folder
 from dperm_cli.runner.verbs import release as releasing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -339,52 +338,3 @@ def test_saving_spends_one_release(capsys):
     assert cli.main(["run", *words]) == 0
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert row["trials"] == 1
-
-
-@pytest.mark.usefixtures("_short")
-@pytest.mark.parametrize("words", [["delta=0"], ["mechanism=noisy_gd", "delta=1e-6"]])
-def test_a_model_is_evaluated_on_records_it_was_not_fitted_to(words, capsys):
-    write(lines=records(2000))
-    asked = ["out=here", "epsilon=3", "evaluate=0.3", "format=json", *words]
-    code, out, _ = release(capsys, *asked)
-    assert code == 0
-    told = json.loads(out)
-    found = json.loads(Path("here/release/evaluation.json").read_text())
-    assert found["records"] == 600
-    assert json.loads(Path("here/release/ledger.json").read_text())["population"] == 1400
-    low, high = found["interval_for_the_population"]
-    assert low < told["accuracy"] < high
-    assert found["membership_advantage"] <= math.tanh(1.5) * (1 + 1e-9)
-    exact = json.loads(Path("here/private/diagnostics.json").read_text())["metric_of_the_optimum"]
-    assert low - 0.06 < exact < high + 0.06
-
-
-@pytest.mark.usefixtures("_short")
-def test_an_evaluation_does_not_follow_the_records_but_through_its_count(capsys, monkeypatch):
-    monkeypatch.setattr(run_cell, "read_points", lambda *given: np.full((1, given[3].p), 0.01))
-    monkeypatch.setattr(
-        release_evaluation, "release_accuracy",
-        lambda plan, *_: PrivateAccuracy(plan, 50, None),
-    )  # fmt: skip
-    seen = []
-    for lines in (records(), ["no,such,cells,here", *records()[1:]]):
-        write(lines=lines)
-        said = release(capsys, "out=here", "evaluate=0.3", "diagnostics=false")
-        seen.append((said, read_folder("here")))
-        shutil.rmtree("here")
-    assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [(["evaluate=2"], "evaluate=2"), (["evaluate=some"], "evaluate=some"),
-     (["evaluate=0.001"], "holds out no record"),
-     (["evaluate=0.2", "privacy.relation=add_remove", "privacy.population=400"],
-      "needs a public number of held-out records")],
-)  # fmt: skip
-def test_an_evaluation_that_cannot_be_is_refused(words, told, capsys):
-    write()
-    code, out, err = release(capsys, "out=here", *words)
-    assert (code, out) == (2, "")
-    assert told in err
-    assert not Path("here").exists()

@@ -1,5 +1,7 @@
 """Coverage of intervals whose law is no finite sum: simulated, with independent formulas."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
@@ -15,8 +17,13 @@ from dperm_cli.privacy.intervals.bounded_mean import (
 )
 from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise
 from dperm_cli.privacy.intervals.summed_noise import SummedNoise
+from dperm_cli.privacy.metrics.absolute_error import AbsoluteError
+from dperm_cli.privacy.metrics.base import FINE_STEP, HeldOut, Reading
+from dperm_cli.privacy.metrics.confusion import Confusion
+from dperm_cli.privacy.metrics.squared_error import SquaredError
 
 LAPLACE, GAUSSIAN = RoundedNoise("laplace", 5.0), RoundedNoise("gaussian", 8.0)
+
 SIMULATIONS = 2000
 
 
@@ -143,6 +150,53 @@ def test_areas_are_covered(noise, records, share, shift):
 @pytest.mark.parametrize("records", [1000, 20_000])
 def test_areas_are_covered_elsewhere(noise, share, shift, records):
     assert measure_area_coverage(noise, records, share, shift)[0] >= 0.94
+
+
+@pytest.mark.parametrize(
+    ("noise", "times"),
+    [
+        (RoundedNoise("laplace", 6.25), 200),
+        pytest.param(RoundedNoise("laplace", 6.25), SIMULATIONS, marks=pytest.mark.slow),
+        pytest.param(RoundedNoise("gaussian", 12.0), SIMULATIONS, marks=pytest.mark.slow),
+    ],
+)
+def test_figures_of_a_regression_are_covered(noise, times):
+    """R2 and errors of targets of normal laws, from sums with noise."""
+    rng, records, spread, left = np.random.default_rng(9), 1500, 0.3, 0.1
+    reading, held = Reading(records, noise, 0.05), np.zeros(4)
+    told = 0
+    for _ in range(times):
+        f = rng.normal(0.1, math.sqrt(spread**2 - left**2), records)
+        made = HeldOut(np.clip(f + rng.normal(0, left, records), -1, 1), f)
+        sums = SquaredError().add_up(made) * FINE_STEP + draw_noise(rng, noise, 3)
+        found = SquaredError().describe(sums, reading)
+        low, high = found["interval_for_the_population"]
+        held[0] += (low is None or low <= 1 - (left / spread) ** 2) and high >= 0.889
+        told += low is not None
+        base = found["mean_squared_error_of_the_mean_baseline"]
+        for place, value, one in ((1, left**2, found["mean_squared_error"]), (2, 0.0895, base)):
+            low, high = one["interval_for_the_population"]
+            held[place] += low <= value <= high
+        total = AbsoluteError().add_up(made)[:1] * FINE_STEP + draw_noise(rng, noise, 1)
+        found = AbsoluteError().describe(np.append(total, np.ones(32)), reading)
+        low, high = found["interval_for_the_population"]
+        held[3] += low <= left * math.sqrt(2 / math.pi) <= high
+    assert held.min() >= 0.94 * times
+    assert told >= 0.9 * times
+
+
+@pytest.mark.parametrize("times", [40, pytest.param(SIMULATIONS, marks=pytest.mark.slow)])
+def test_the_share_of_the_largest_class_is_covered_where_two_are_as_large(times):
+    rng, records, metric = np.random.default_rng(12), 300, Confusion(("a", "b", "c"))
+    reading, held = Reading(records, LAPLACE, 0.05), np.zeros(2)
+    chances = np.array([0.3, 0.05, 0.05, 0.05, 0.3, 0.05, 0.05, 0.05, 0.1])
+    for _ in range(times):
+        sums = rng.multinomial(records, chances) + draw_counts(rng, LAPLACE, 9)
+        found = metric.describe(sums, reading)
+        for place, (key, value) in enumerate((("majority_baseline", 0.4), ("accuracy", 0.7))):
+            low, high = found[key]["interval_for_the_population"]
+            held[place] += low <= value <= high
+    assert held.min() >= 0.94 * times
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.rbf import Rbf
 from dperm_cli.privacy.events import Channel, Gaussian, Pure
+from dperm_cli.privacy.metrics.joint_plan import PrivateMetrics
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable, ReleaseFacts
 from dperm_cli.runner.statements import answers, html_page, page_flow, pdf_pages, registry_entry
@@ -159,8 +161,14 @@ def test_what_is_said_follows_from_public_facts(form):
 
 
 def test_nothing_takes_records_paths_or_clocks():
-    assert list(inspect.signature(build_statement).parameters) == ["found", "answers"]
-    assert typing.get_type_hints(build_statement)["found"] is Publishable
+    assert list(inspect.signature(build_statement).parameters) == ["found", "answers", "evaluated"]
+    hints = typing.get_type_hints(build_statement)
+    assert hints["found"] is Publishable
+    assert hints["evaluated"] == EvaluatedRelease | None
+    # noisy sums with their plan, the guarantee, and numbers that they are read with
+    assert {one.name for one in dataclasses.fields(EvaluatedRelease)} == {
+        "found", "guarantee", "facts"}  # fmt: skip
+    assert {one.name for one in dataclasses.fields(PrivateMetrics)} == {"plan", "sums"}
     forbidden = {"time", "datetime.now", "os", "socket", "getpass", "platform", "secrets", "random"}
     for path in ROOM.glob("*.py"):
         tree = ast.parse(path.read_text())

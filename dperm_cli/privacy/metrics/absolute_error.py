@@ -15,10 +15,12 @@ from dperm_cli.privacy.intervals.bounded_mean import (
 )
 from dperm_cli.privacy.metrics.base import (
     FINE_STEP,
+    LARGEST_ERROR,
     HeldOut,
     Metric,
     Reading,
     count_cells,
+    find_errors,
     sum_of_steps,
 )
 from dperm_cli.privacy.metrics.log_loss import widen
@@ -28,7 +30,7 @@ BINS = 32  # of targets in [-1, 1], for the baseline
 
 @dataclass(frozen=True)
 class AbsoluteError(Metric):
-    """The sum of |y - prediction| / 2, and a histogram of the targets in 32 equal bins.
+    """The sum of min(2 |y - prediction|, 1), and a histogram of the targets in 32 equal bins.
 
     A replaced record moves the first by 1 and two cells of the second by 1 each. The bins give the
     error of the mean of the targets, up to half the width of a bin.
@@ -41,14 +43,15 @@ class AbsoluteError(Metric):
     l2: ClassVar[float] = math.sqrt(3.0)
 
     def add_up(self, held: HeldOut) -> np.ndarray:
-        error = sum_of_steps(0.5 * np.abs(held.labels - held.predictions))
+        error = sum_of_steps(find_errors(held))
         bins = np.clip(np.floor((held.labels + 1.0) * (BINS / 2)), 0, BINS - 1)
         return np.append(error, count_cells(bins, BINS) * round(1.0 / FINE_STEP))
 
     def describe(self, sums: np.ndarray, reading: Reading) -> dict[str, Any]:
         facts = float(sums[0]), reading.records, reading.noise, reading.alpha, FINE_STEP
-        factor = 2.0 * reading.unit
+        factor = LARGEST_ERROR * reading.unit
         return {
+            "errors_cut_at": factor,
             "estimate": factor * clip_share(float(sums[0]) / reading.records),
             "interval_for_the_population": widen(find_population_mean(*facts), factor),
             "interval_for_these_records": widen(find_mean_on_records(*facts), factor),

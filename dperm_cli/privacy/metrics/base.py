@@ -18,6 +18,8 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise
 
 FINE_STEP = 2.0**-20  # of contributions that are no counts
+# Errors of a regression are cut there, in targets within [-1, 1]: a quarter of the declared range.
+LARGEST_ERROR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,11 @@ class Metric(ABC):
     def summarise(self, described: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
         """The few figures of ``describe`` for a page: (estimate, interval) by name."""
         return {}
+
+
+def find_errors(held: HeldOut) -> np.ndarray:
+    """|y - prediction| of each record over the largest that counts, in [0, 1] [n]."""
+    return np.minimum(np.abs(held.labels - held.predictions) / LARGEST_ERROR, 1.0)
 
 
 def count_cells(numbers: np.ndarray, cells: int) -> np.ndarray:

@@ -13,10 +13,12 @@ from dperm_cli.privacy.intervals.accuracy import find_interval_of_unknown_number
 from dperm_cli.privacy.intervals.bounded_mean import clip_share, find_mean_of_unknown_number
 from dperm_cli.privacy.metrics.base import (
     FINE_STEP,
+    LARGEST_ERROR,
     HeldOut,
     Metric,
     Reading,
     count_cells,
+    find_errors,
     sum_of_steps,
 )
 from dperm_cli.privacy.metrics.log_loss import widen
@@ -69,7 +71,7 @@ class GroupAccuracy(Metric):
 
 @dataclass(frozen=True)
 class GroupError(Metric):
-    """The number of records of each group and their sum of |y - prediction| / 2.
+    """The number of records of each group and their sum of min(2 |y - prediction|, 1).
 
     A replaced record moves a number and a sum by at most 1 in the group that it leaves, and in the
     one that it enters.
@@ -87,7 +89,7 @@ class GroupError(Metric):
         return 2 * len(self.groups)
 
     def add_up(self, held: HeldOut) -> np.ndarray:
-        groups, error = read_groups(held), 0.5 * np.abs(held.labels - held.predictions)
+        groups, error = read_groups(held), find_errors(held)
         sums = [
             (
                 np.count_nonzero(groups == k) * round(1.0 / FINE_STEP),
@@ -103,7 +105,7 @@ class GroupError(Metric):
             interval = find_mean_of_unknown_number(
                 total, round(count), reading.noise, reading.alpha, 0.5
             )
-            factor = 2.0 * reading.unit
+            factor = LARGEST_ERROR * reading.unit
             found[name] = {
                 "noisy_number_of_records": round(count),
                 "estimate": factor * clip_share(total / count) if count >= 1.0 else None,

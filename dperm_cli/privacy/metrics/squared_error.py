@@ -14,12 +14,22 @@ from dperm_cli.privacy.intervals.bounded_mean import (
     find_mean_on_records,
     find_population_mean,
 )
-from dperm_cli.privacy.metrics.base import FINE_STEP, HeldOut, Metric, Reading, sum_of_steps
+from dperm_cli.privacy.metrics.base import (
+    FINE_STEP,
+    LARGEST_ERROR,
+    HeldOut,
+    Metric,
+    Reading,
+    find_errors,
+    sum_of_steps,
+)
+
+_LARGEST = LARGEST_ERROR**2
 
 
 @dataclass(frozen=True)
 class SquaredError(Metric):
-    """Sums of y, y^2 and (y - prediction)^2 / 4 for targets and predictions in [-1, 1].
+    """Sums of y, y^2 and min(4 (y - prediction)^2, 1) for targets y in [-1, 1].
 
     A replaced record moves them by at most 13/4 together (9/4 the first two, at y = 1 and -1/2), in
     L2 norm by sqrt(5), and rounding to the step by one step each.
@@ -32,16 +42,17 @@ class SquaredError(Metric):
     l2: ClassVar[float] = math.sqrt(5.0) + math.sqrt(3.0) * FINE_STEP
 
     def add_up(self, held: HeldOut) -> np.ndarray:
-        y, rest = held.labels, 0.5 * (held.labels - held.predictions)
+        y, rest = held.labels, find_errors(held)
         return np.array([sum_of_steps(y), sum_of_steps(y * y), sum_of_steps(rest * rest)])
 
     def describe(self, sums: np.ndarray, reading: Reading) -> dict[str, Any]:
         first, second, rest = (float(value) / reading.records for value in sums)
         spread = second - first * first
-        error, unit = max(0.0, 4.0 * rest), reading.unit**2
+        error, unit = max(0.0, _LARGEST * rest), reading.unit**2
         population = self._bound(sums, reading, find_population_mean)
         here = self._bound(sums, reading, find_mean_on_records)
         return {
+            "errors_cut_at": LARGEST_ERROR * reading.unit,
             "estimate": 1.0 - error / spread if spread > 0.0 else None,
             "interval_for_the_population": population["r2"],
             "interval_for_these_records": here["r2"],
@@ -79,7 +90,7 @@ class SquaredError(Metric):
         least = 0.0 if first[0] <= 0.0 <= first[1] else min(abs(first[0]), abs(first[1])) ** 2
         most = max(abs(first[0]), abs(first[1])) ** 2
         spread = max(0.0, second[0] - most), min(1.0, max(0.0, second[1] - least))
-        error = max(0.0, 4.0 * rest[0]), 4.0 * rest[1]
+        error = max(0.0, _LARGEST * rest[0]), _LARGEST * rest[1]
         lower = 1.0 - error[1] / spread[0] if spread[0] > 0.0 else None
         upper = 1.0 - error[0] / spread[1] if spread[1] > 0.0 else 1.0
         return {"r2": (lower, upper), "error": error, "spread": spread}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import layers, sections
 from dperm_cli.runner.statements.answers import Answers
@@ -50,12 +51,15 @@ class Statement:
         return (*self.before, *self.after, *self.layers)
 
 
-def build_statement(found: Publishable, answers: Answers) -> Statement:
+def build_statement(
+    found: Publishable, answers: Answers, evaluated: EvaluatedRelease | None = None
+) -> Statement:
     """The statement on a release.
 
     Args:
         found: the release; its theta is not looked at.
         answers: what the person who signs declares.
+        evaluated: what a private evaluation released, where one was made.
     """
     name = shorten(answers.text("name") or f"a model of {found.schema.dataset}", _TITLE)
     promise = found.person_guarantee
@@ -69,6 +73,7 @@ def build_statement(found: Publishable, answers: Answers) -> Statement:
         risk=find_risk_numbers(found),
         before=(sections.describe_release(found, answers), sections.describe_level(found, answers)),
         after=(
+            *sections.describe_evaluation(evaluated),
             sections.describe_public(found),
             sections.describe_unprotected(found, answers),
             sections.describe_making(found),

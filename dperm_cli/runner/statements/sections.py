@@ -9,6 +9,7 @@ from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import format_count, number
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
 from dperm_cli.runner.models.publishable import DECLARED as POPULATION_DECLARED
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import release_words as words
@@ -16,6 +17,7 @@ from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.statements.lines import DECLARED, Line, Section, declare
 from dperm_cli.runner.statements.number_words import format_number, format_percent
 
+_MOST_FIGURES = 6  # of an evaluation, on a page
 _LARGEST_FACTOR = 20.0  # epsilons above it have no factor that says anything
 
 
@@ -60,6 +62,18 @@ def describe_level(found: Publishable, answers: Answers) -> Section:
         declare("Other releases", answers, "other_releases"),
     ]
     return Section("The guarantee", tuple(lines))
+
+
+def describe_evaluation(evaluated: EvaluatedRelease | None) -> tuple[Section, ...]:
+    """How well the model predicts, as a private evaluation found; none where none was made."""
+    if evaluated is None:
+        return ()
+    how = (
+        "Noisy counts on records that the model was not fitted to. They keep to the same epsilon, "
+        "about other records. evaluation.json has all figures."
+    )
+    lines = [Line(name, words) for name, words in evaluated.list_words()[:_MOST_FIGURES]]
+    return (Section("How well it predicts", (*lines, Line("How it was found", how))),)
 
 
 def describe_public(found: Publishable) -> Section:

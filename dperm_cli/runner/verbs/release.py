@@ -31,14 +31,17 @@ from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting
 from dperm_cli.runner.models import (
     budget_ledger,
+    evaluated_release,
     model_card,
     model_file,
     release_evaluation,
     release_folder,
     save_model,
 )
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
+from dperm_cli.runner.models.metric_choice import MetricChoice
 from dperm_cli.runner.models.publishable import Publishable
-from dperm_cli.runner.models.release_evaluation import EvaluatedRelease, evaluate_release
+from dperm_cli.runner.models.release_evaluation import evaluate_release
 from dperm_cli.runner.models.release_model import release_model
 from dperm_cli.runner.statements import answers as answers_file
 from dperm_cli.runner.statements.answers import Answers
@@ -52,7 +55,7 @@ from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
 
 OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers",
-            "evaluate")  # fmt: skip
+            "evaluate", "metrics", "groups")  # fmt: skip
 TRUTHS = ("false", "true")
 STATEMENTS = {"html": write_html, "pdf": write_pdf}
 # keys of a run that a release settles itself
@@ -81,17 +84,16 @@ def release(arguments: list[str]) -> int:
         budget_ledger.read_budget(budget)  # refused before the table is read
     answers = answers_file.read(words.settings.get("answers"))
     share = read_share(words.settings.get("evaluate"))
+    choice = read_metrics(words.settings, share)
     asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"), share)
     with threadpool_limits(1), suppress_warnings():
         try:
-            made = make_release(asked, schema, folder, number, budget)
+            made = make_release(asked, schema, folder, number, budget, choice)
         except Unsupported as reason:
             print(f"dperm: unsupported: {reason}", file=sys.stderr)
             return EXIT_FAILED
         prepared, single, found, entry, evaluated = made
-        files = dict(list_files(found, answers))
-        if evaluated is not None:
-            files[release_evaluation.FILE] = evaluated.write()
+        files = dict(list_files(found, answers, evaluated))
         to = release_folder.write_release(folder, number, files)
         if budget is not None:
             budget_ledger.finish(budget, entry, str(to))
@@ -126,6 +128,14 @@ def read_share(word: str | None) -> float:
     )  # fmt: skip
 
 
+def read_metrics(settings: Mapping[str, str], share: float) -> MetricChoice:
+    """The metrics that were asked for; InputError where no record is held out for them."""
+    for key in ("metrics", "groups"):
+        if key in settings and not share:
+            raise InputError(key, settings[key], "needs a share of the records: evaluate=0.2")
+    return MetricChoice.parse(settings.get("metrics"), settings.get("groups"))
+
+
 def ask_for(
     operands: list[str], words: tuple[str, ...], delimiter: str | None, share: float
 ) -> Request:
@@ -151,7 +161,12 @@ def ask_for(
 
 
 def make_release(
-    request: Request, schema: TableSchema, folder: Path, number: int, budget_name: str | None
+    request: Request,
+    schema: TableSchema,
+    folder: Path,
+    number: int,
+    budget_name: str | None,
+    choice: MetricChoice,
 ) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str, EvaluatedRelease | None]:
     """Plan from public facts, count the release, and only then draw.
 
@@ -172,12 +187,13 @@ def make_release(
     preflight.check_loaded([prepared], study.keys, folder)
     evaluated = prepared.data.x_test is not None
     if evaluated or any(s.key == "dataset.test_fraction" and s.values[0] for s in request.settings):
-        release_evaluation.check_evaluation(prepared)
+        release_evaluation.check_evaluation(prepared, choice, schema)
     entry, plan = "", None
 
     def count(planned: run_cell.Planned) -> None:
         nonlocal entry, plan
-        plan = release_evaluation.plan_evaluation(prepared, planned) if evaluated else None
+        if evaluated:
+            plan = release_evaluation.plan_evaluation(prepared, planned, choice, schema)
         if budget_name is not None:
             spend = spend_of(planned.plan.events, planned.guarantee, schema.unit.at_most)
             what = f"{schema.target.column}: release {number} in {folder}"
@@ -192,12 +208,17 @@ def make_release(
         release_folder.begin_release(folder, number, facts)
 
     single, found = release_model(prepared, count)
-    counted = None if plan is None else evaluate_release(prepared, plan, single)
+    if plan is None:
+        return prepared, single, found, entry, None
+    counted = evaluate_release(prepared, plan, single, choice, schema)
     return prepared, single, found, entry, counted
 
 
-def list_files(found: Publishable, answers: Answers) -> Mapping[str, bytes]:
-    """What leaves, by file name: functions of the ``Publishable`` and of what a person declared.
+def list_files(
+    found: Publishable, answers: Answers, evaluated: EvaluatedRelease | None
+) -> Mapping[str, bytes]:
+    """What leaves, by file name: functions of the ``Publishable`` and of what a person declared,
+    and of what an evaluation released.
 
     The registry's entry is among it where the answers suffice.
     """
@@ -206,9 +227,11 @@ def list_files(found: Publishable, answers: Answers) -> Mapping[str, bytes]:
         model_card.LEDGER: model_card.write_ledger(found),
         model_card.CARD: model_card.write_card(found),
     }
+    if evaluated is not None:
+        files[evaluated_release.FILE] = evaluated.write()
     if not STATEMENTS:
         return files
-    built = build_statement(found, answers)
+    built = build_statement(found, answers, evaluated)
     files |= {f"statement.{form}": STATEMENTS[form](built) for form in STATEMENTS}
     with contextlib.suppress(InputError):
         files["registry.yaml"] = format_entry(found, answers, built.risk).encode()

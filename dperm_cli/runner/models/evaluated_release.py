@@ -1,0 +1,107 @@
+"""What an evaluation released: noisy sums and the public facts that they are read with.
+
+Like ``Publishable`` it cannot reach records: this module does not import them, and all that it says
+follows from what left.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.attack_risk import find_attack_risk
+from dperm_cli.privacy.budget import Guarantee
+from dperm_cli.privacy.metrics.joint_plan import PrivateMetrics
+
+FILE = "evaluation.json"
+LEVEL = 0.95
+NOTE = (
+    "Counted on records that the model was not fitted to. Fit and evaluation are about different "
+    "records: together they cost the larger of the two epsilons, and not their sum. All metrics "
+    "come from one release of noisy sums. Intervals for the population count noise and sampling, "
+    "those for these records noise alone; each holds by itself."
+)
+
+
+@dataclass(frozen=True)
+class EvaluatedRelease:
+    """What an evaluation found.
+
+    Attributes:
+        found: the noisy sums, with their plan.
+        guarantee: of the fit, which the evaluation keeps to as well.
+        facts: public facts that the sums are read with (``Reading``).
+    """
+
+    found: PrivateMetrics
+    guarantee: Guarantee
+    facts: dict[str, Any]
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """What each metric says."""
+        return self.found.describe(1.0 - LEVEL, **self.facts)
+
+    @property
+    def figures(self) -> dict[str, tuple[Any, Any]]:
+        """The main figures: (estimate, interval for the population) by name, either may be None."""
+        figures: dict[str, tuple[Any, Any]] = {}
+        for metric in self.found.plan.metrics:
+            for name, figure in metric.summarise(self.metrics[metric.name]).items():
+                figures.setdefault(name, figure)
+        return figures
+
+    def summarise(self) -> dict[str, Any]:
+        """What is printed."""
+        told: dict[str, Any] = {}
+        for name, (estimate, interval) in self.figures.items():
+            key = name.replace(" ", "_")
+            told[key] = round(estimate, 6) if isinstance(estimate, float) else estimate
+            if interval is not None:
+                told[f"{key}_interval"] = format_interval(interval)
+        return told
+
+    def list_words(self) -> list[tuple[str, str]]:
+        """The main figures in words, for the statement."""
+        found = []
+        for name, (estimate, interval) in self.figures.items():
+            shown = format_figure(estimate)
+            if interval is not None:
+                low, high = (format_figure(end) for end in interval)
+                shown += f" ({LEVEL:.0%} interval for the population: {low} to {high})"
+            found.append((name[0].upper() + name[1:], shown))
+        return found
+
+    def write(self) -> bytes:
+        """The file beside the model."""
+        plan = self.found.plan
+        facts = {
+            "note": NOTE,
+            "level_of_intervals": LEVEL,
+            "records": plan.records,
+            "relation": plan.relation,
+            "metrics": self.metrics,
+            "membership_advantage": find_attack_risk([plan.event], self.guarantee).advantage,
+            "event": ledger_totals.to_dict(plan.event),
+        }
+        return (json.dumps(facts, indent=2, allow_nan=False) + "\n").encode()
+
+
+def format_figure(value: Any) -> str:
+    """A figure for a page; one that has no bound says so."""
+    if value is None:
+        return "unknown"
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+def format_interval(interval: tuple[Any, Any]) -> str:
+    """An interval in brackets, its ends to four digits.
+
+    >>> format_interval((None, 0.25))
+    '[unknown, 0.2500]'
+    """
+    low, high = ("unknown" if end is None else f"{end:.4f}" for end in interval)
+    return f"[{low}, {high}]"
