@@ -152,6 +152,8 @@ class Mechanism(CheckedFields, ABC):
         session: answers queries one at a time, where a mechanism has it.
         predict_risk: ``predict_risk(spec, plan)``, about the median excess risk per record of a
             plan, from public facts alone; ``mechanism=auto`` compares it. None gives no prediction.
+        point_noise: ``point_noise(spec, plan, theta)``, of one that releases a minimiser: which
+            noise the point holds (``shared.point_noise.PointNoise``).
 
     >>> from dperm_cli.privacy.events import Gaussian
     >>> class NoisySum(Mechanism):
@@ -183,6 +185,7 @@ class Mechanism(CheckedFields, ABC):
     calibration: ClassVar[str] = ""
     session: ClassVar[Any] = None
     predict_risk: ClassVar[Any] = None
+    point_noise: ClassVar[Any] = None
 
     @abstractmethod
     def events(self, spec: Any, scale: float, budget: Budget) -> tuple[Event, ...]:

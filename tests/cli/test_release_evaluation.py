@@ -139,8 +139,10 @@ class Playback:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [(SCHEMA, ["groups=sex"]), (THREE, []), (COST, []), (PERSONS, []),
-     (SCHEMA, ["metrics=accuracy", "mechanism=noisy_gd", "delta=1e-6"])],
-    ids=["two", "three", "cost", "persons", "gaussian"],
+     (SCHEMA, ["metrics=accuracy", "mechanism=noisy_gd", "delta=1e-6"]),
+     (SCHEMA, ["metrics=coefficients", "mechanism=objective_perturbation"]),
+     (COST, ["metrics=[r2,coefficients]", "mechanism=output_perturbation", "ridge=0.01"])],
+    ids=["two", "three", "cost", "persons", "gaussian", "logistic", "squared"],
 )  # fmt: skip
 @pytest.mark.parametrize("place", [0, pytest.param(-1, marks=pytest.mark.slow), 150])
 def test_neighbours_with_the_same_noisy_sums_give_the_same_bytes(
@@ -162,6 +164,44 @@ def test_neighbours_with_the_same_noisy_sums_give_the_same_bytes(
     assert seen[0] == seen[1]
     assert seen[0][0][0] == 0
     assert played == len(tape.heard) > 1
+
+
+@pytest.mark.usefixtures("_short")
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [(SCHEMA, ["mechanism=objective_perturbation", "delta=0", "ridge=0.01"]),
+     (SCHEMA, ["mechanism=output_perturbation", "ridge=0.01"]),
+     (COST, ["mechanism=sufficient_statistics", "delta=1e-6", "ridge=0.01"])],
+    ids=["objective", "output", "moments"],
+)  # fmt: skip
+def test_coefficients_have_intervals(schema, words, capsys):
+    Path("s.yaml").write_text(schema)
+    lines = records(3000)
+    if schema is COST:
+        ages = [int(line.split(",")[0]) for line in lines]
+        cells = (line.rsplit(",", 1)[0] for line in lines)
+        lines = [f"{cell},{10 ** (age / 50)}" for cell, age in zip(cells, ages, strict=True)]
+    write(lines=lines)
+    asked = ["epsilon=8", "evaluate=0.4", "metrics=coefficients", "diagnostics=false", *words]
+    assert release(capsys, *WORDS, *asked)[0] == 0
+    found, model = (
+        read_evaluation()["metrics"]["coefficients"],
+        model_file.read("here/release/model.npz"),
+    )
+    assert list(found["coefficients"]) == list(model.schema.columns)
+    assert [one["released"] for one in found["coefficients"].values()] == model.theta.tolist()
+    low, high = found["coefficients"]["age"]["interval_for_the_population"]
+    assert 0.0 < low < found["coefficients"]["age"]["released"] < high
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_mechanism_of_no_minimiser_has_no_intervals_for_coefficients(capsys):
+    write()
+    words = ["evaluate=0.3", "metrics=coefficients", "mechanism=noisy_gd", "delta=1e-6"]
+    code, out, err = release(capsys, "out=here", *words)
+    assert (code, out) == (1, "")
+    assert "mechanism=output_perturbation, objective_perturbation" in err
+    assert not Path("here").exists()
 
 
 def test_the_statement_has_the_figures_on_three_pages(capsys):
@@ -196,6 +236,8 @@ def test_scores_of_a_row_do_not_follow_other_rows():
      (["evaluate=0.2", "metrics=[auc,auc]"], "metrics=auc"),
      (["evaluate=0.2", "metrics=confusoin"], "did you mean 'confusion'"),
      (["evaluate=0.2", "metrics=log_loss", "loss=huberized_hinge"], "needs a loss with prob"),
+     (["evaluate=0.2", "metrics=coefficients", "loss=huberized_hinge"], "is for loss=logistic"),
+     (["evaluate=0.2", "metrics=coefficients", "lasso=0.01"], "without lasso"),
      (["evaluate=0.2", "groups=age"], "must be a category of the schema: sex"),
      (["metrics=auc"], "needs a share of the records"), (["groups=sex"], "needs a share")],
 )  # fmt: skip

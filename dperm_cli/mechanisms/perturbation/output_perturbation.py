@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import EitherNoise, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
 from dperm_cli.mechanisms.shared.minimisers_on_grid import put_minimiser_on_grid
 from dperm_cli.mechanisms.shared.noise_law import noise_moment
+from dperm_cli.mechanisms.shared.point_noise import PointNoise
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -90,6 +93,11 @@ class OutputPerturbation(EitherNoise):
         gamma = plan.settings["noise"] == "gamma"
         moment = noise_moment(spec.p, plan.noise_scale, gamma)
         return 0.5 * moment * (spec.strong_convexity + bends / spec.p)
+
+    def point_noise(self, spec: ProblemSpec, plan: Plan, theta: np.ndarray) -> PointNoise:
+        """The one draw, on the minimiser."""
+        event: Any = plan.events[0]
+        return PointNoise((), ((event.noise_law, event.scale),), spec.penalty.ridge)
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: its gradient is minus the minimiser.

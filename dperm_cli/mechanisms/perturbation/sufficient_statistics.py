@@ -16,6 +16,7 @@ from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symme
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
+from dperm_cli.mechanisms.shared.point_noise import PointNoise
 from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.mechanisms.shared.quadratic_model import minimise_models, shrink_to_centre
 from dperm_cli.privacy.accounting import calibrate
@@ -177,6 +178,14 @@ class SufficientStatistics(Mechanism):
         curved: Any = spec.form
         size = curved.smoothness * spec.row_bound * bound_targets(spec)
         return FORESEEN * predict_from_noise(spec, math.sqrt(variance) * size)
+
+    def point_noise(self, spec: ProblemSpec, plan: Plan, theta: np.ndarray) -> PointNoise:
+        """That of the moments, in the normal equations at the released point."""
+        form: Any = spec.form
+        square = np.array([float(theta @ theta)])
+        variance = _noise_of_gradient(plan.events[0], spec, form.smoothness, square)
+        law = "gaussian", math.sqrt(float(variance[0]))
+        return PointNoise((law,), (), spec.penalty.ridge)
 
     def _choose(self, spec: ProblemSpec, budget: Budget) -> str:
         """The noise asked for, or the one that adds less to the normal equations at an optimum.

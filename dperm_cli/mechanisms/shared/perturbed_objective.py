@@ -17,6 +17,7 @@ from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, St
 from dperm_cli.mechanisms.shared import noise_law
 from dperm_cli.mechanisms.shared.minimisers_on_grid import put_perturbed_on_grid
 from dperm_cli.mechanisms.shared.noise_law import noise_moment
+from dperm_cli.mechanisms.shared.point_noise import PointNoise
 from dperm_cli.mechanisms.shared.predicted_risk import predict_from_noise
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
@@ -97,6 +98,13 @@ class PerturbedMechanism(Mechanism):
     @abstractmethod
     def plan_law(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> PerturbedPlan:
         """Strength and both noises of one law, from public facts alone."""
+
+    def point_noise(self, spec: ProblemSpec, plan: Any, theta: np.ndarray) -> PointNoise:
+        """That of the linear term, and the second one on the minimiser."""
+        first, second = plan.events[:2]
+        return PointNoise(
+            ((first.noise, first.scale),), ((second.noise_law, second.scale),), first.strength
+        )
 
     def choose_plan(self, spec: ProblemSpec, budget: Budget) -> PerturbedPlan:
         """The plan of the law asked for, or of the one whose linear term has less noise."""

@@ -32,6 +32,8 @@ class HeldOut:
         scores: of a model of two classes, in [-1, 1]: over the largest that a row can have [n].
         chances: the model's probability of the record's own label [n]; None without a likelihood.
         groups: the number of the record's group [n]; None where none are told apart.
+        rows: over the bound on their norm [n, p]; None where no metric needs them.
+        bends: the second derivative of the loss at the record over the largest, in [0, 1] [n].
     """
 
     labels: np.ndarray
@@ -39,10 +41,12 @@ class HeldOut:
     scores: np.ndarray | None = None
     chances: np.ndarray | None = None
     groups: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    bends: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         shape = np.shape(self.labels)
-        parts = (self.predictions, self.scores, self.chances, self.groups)
+        parts = (self.predictions, self.scores, self.chances, self.groups, self.bends)
         if len(shape) != 1 or any(part is not None and np.shape(part) != shape for part in parts):
             raise InputError("predictions", shape, "one for each label, in one dimension")
 
@@ -62,6 +66,7 @@ class Reading:
         alpha: chance that one interval misses, rounding of the noise taken off.
         unit: what 1 in a target stands for, in the unit of the file.
         chance_of_score: the model's probability at a score in [-1, 1]; None without a likelihood.
+        fit: public facts of the released point (``coefficients.FitFacts``); None without them.
     """
 
     records: int
@@ -69,6 +74,7 @@ class Reading:
     alpha: float
     unit: float = 1.0
     chance_of_score: Callable[[float], float] | None = None
+    fit: Any = None
 
 
 class Metric(ABC):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,19 @@ Chances = Callable[[np.ndarray], np.ndarray]
 
 
 def make_held_out(
-    data: Data, theta: np.ndarray, chances: Chances | None, places: Sequence[int] = ()
+    data: Data, theta: np.ndarray, loss: Any, places: Sequence[int] = (), bent: bool = False
 ) -> HeldOut:
     """What metrics need of the held-out records of a table.
 
     Args:
         data: with held-out rows and their labels or targets.
         theta: the released point [p], or [p * classes].
-        chances: of scores, where the loss is a likelihood (``Loss.chances``).
+        loss: of the model.
         places: the coordinates of the column that tells groups apart; records with none of them
             are of one more group.
+        bent: whether rows and the curvature of the loss are needed.
     """
+    chances = loss.chances
     rows: Any = data.x_test
     x = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=float)
     y = np.asarray(data.y_test, dtype=float)
@@ -43,13 +46,24 @@ def make_held_out(
     scores = add_columns(x, theta[:, None])[:, 0]
     if data.task == "regression":
         bound = data.target_bound
-        return HeldOut(
+        made = HeldOut(
             np.clip(y / bound, -1.0, 1.0), np.clip(scores / bound, -1.0, 1.0), groups=groups
         )
+        return add_curvature(made, x / data.row_bound, scores, y, loss) if bent else made
     labels, reach = (y > 0.0).astype(np.int64), find_reach(data, theta)
     scaled = np.clip(scores / reach, -1.0, 1.0) if reach > 0.0 else np.zeros_like(scores)
     predicted = (scores >= 0.0).astype(np.int64)
-    return HeldOut(labels, predicted, scaled, _own_chances(chances, scores, labels), groups)
+    made = HeldOut(labels, predicted, scaled, _own_chances(chances, scores, labels), groups)
+    return add_curvature(made, x / data.row_bound, scores, y, loss) if bent else made
+
+
+def add_curvature(
+    held: HeldOut, rows: np.ndarray, scores: np.ndarray, y: np.ndarray, loss: Any
+) -> HeldOut:
+    """The same records with their rows, and the curvature of the loss at each over the largest."""
+    bends = [float(loss.curvature(scores[k : k + 1], y[k : k + 1])[0]) for k in range(len(y))]
+    shares = np.clip(np.array(bends) / loss.smoothness, 0.0, 1.0)
+    return replace(held, rows=rows, bends=shares)
 
 
 def find_reach(data: Data, theta: np.ndarray) -> float:

@@ -13,12 +13,12 @@ from dperm_cli.privacy.metrics.accuracy import Accuracy
 from dperm_cli.privacy.metrics.area_under_curve import AreaUnderCurve
 from dperm_cli.privacy.metrics.base import Metric
 from dperm_cli.privacy.metrics.calibration import Calibration
+from dperm_cli.privacy.metrics.coefficients import MOST, Coefficients
 from dperm_cli.privacy.metrics.confusion import Confusion
 from dperm_cli.privacy.metrics.groups import GroupAccuracy, GroupError
 from dperm_cli.privacy.metrics.log_loss import LogLoss
 from dperm_cli.privacy.metrics.squared_error import SquaredError
 
-# of each task, the first ``_DEFAULTS`` by default
 METRICS: dict[str, dict[str, Callable[[TableSchema], Metric]]] = {
     "binary": {
         "confusion": lambda schema: Confusion(schema.target.classes),
@@ -26,16 +26,22 @@ METRICS: dict[str, dict[str, Callable[[TableSchema], Metric]]] = {
         "auc": lambda _: AreaUnderCurve(),
         "calibration": lambda _: Calibration(),
         "accuracy": lambda _: Accuracy(),
+        "coefficients": lambda schema: Coefficients(schema.names),
     },
     "multiclass": {
         "confusion": lambda schema: Confusion(schema.target.classes),
         "log_loss": lambda _: LogLoss(),
         "accuracy": lambda _: Accuracy(),
     },
-    "regression": {"r2": lambda _: SquaredError(), "mae": lambda _: AbsoluteError()},
+    "regression": {
+        "r2": lambda _: SquaredError(),
+        "mae": lambda _: AbsoluteError(),
+        "coefficients": lambda schema: Coefficients(schema.names, squares=True),
+    },
 }
 NEED_CHANCES = ("log_loss", "calibration")
-NOT_BY_DEFAULT = ("accuracy",)  # the confusion matrix has it
+# the confusion matrix has the first; the second takes much of the budget
+NOT_BY_DEFAULT = ("accuracy", "coefficients")
 NO_GROUP = "none of them"  # records whose cell is none of the declared words
 
 
@@ -80,6 +86,8 @@ class MetricChoice:
                 raise InputError("metrics", name, allowed, tuple(known))
             if self.names.count(name) > 1:
                 raise InputError("metrics", name, "is there twice")
+            if name == "coefficients" and len(schema.names) > MOST:
+                raise InputError("metrics", name, f"is for at most {MOST} coordinates of a row")
             if name in NEED_CHANCES and not likelihood:
                 raise InputError("metrics", name, "needs a loss with probabilities: loss=logistic")
         names = self.names or tuple(
