@@ -17,6 +17,7 @@ from typing import Any
 
 from dperm_cli.core import memory_limits, standard_streams
 from dperm_cli.core.errors import InputError, describe_error
+from dperm_cli.core.system_calls import GROUP_SIGNALS
 
 # Libraries start threads when they are imported, and read these once.
 THREADS = (
@@ -33,11 +34,6 @@ _FATAL = ("SIGILL", "SIGTRAP", "SIGABRT", "SIGEMT", "SIGBUS", "SIGFPE", "SIGSEGV
 ENDING_SIGNALS = frozenset(signal.valid_signals()) - {
     getattr(signal, name) for name in _HARMLESS + _FATAL if hasattr(signal, name)
 }
-# Those that a terminal or a batch system sends to all processes of a command: workers leave them
-# to their parent.
-GROUP_SIGNALS = (
-    signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2
-)  # fmt: skip
 # Bytes that a small run reserves, most of them for numpy, scipy, numba, pyarrow and matplotlib.
 LIBRARIES = 1 << 30
 INSTEAD = "raise the limit, or take less data, fewer trials or fewer workers"

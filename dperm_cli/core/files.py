@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, system_calls
 from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
 from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.shared_lock import NO_LOCKS, lock_alone
@@ -197,8 +197,10 @@ def _hold_temporary(path: Path, mode: int) -> Iterator[tuple[Path, IO[bytes]]]:
             with open(
                 temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)
             ) as file:
-                locked = os.dup(file.fileno())  # holds the lock when the file is closed
-                if lock_alone(locked, temporary) is False:
+                found = lock_alone(file.fileno(), temporary)
+                if found is not None:  # without locks nothing may be open when it is renamed
+                    locked = os.dup(file.fileno())  # holds the lock when the file is closed
+                if found is False:
                     continue  # somebody who tidies saw it before it was locked
                 yield temporary, file
             return
@@ -226,7 +228,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def _remove_unlocked(path: Path) -> None:
-    file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    file = system_calls.open_to_lock(path)
     try:
         if lock_alone(file, path):
             os.unlink(path)
@@ -267,12 +269,12 @@ def _keep_rights(descriptor: int, old: os.stat_result, mode: int) -> None:
     """
     for owner in (old.st_uid, -1):
         with contextlib.suppress(OSError):
-            os.fchown(descriptor, owner, old.st_gid)
+            system_calls.keep_owner(descriptor, owner, old.st_gid)
             break
     if os.fstat(descriptor).st_gid != old.st_gid:
         mode &= ~_GROUP
     with contextlib.suppress(OSError):
-        os.fchmod(descriptor, mode)
+        system_calls.keep_mode(descriptor, mode)
 
 
 def remove_file(path: Path) -> None:
@@ -381,10 +383,7 @@ class OutputFile:
                     yield file
                 return
             sys.stdout.flush()
-            if descriptor is None:
-                opened = os.open(target, os.O_WRONLY | os.O_NOCTTY)
-            else:
-                opened = os.dup(descriptor)
+            opened = system_calls.open_device(target) if descriptor is None else os.dup(descriptor)
             with os.fdopen(opened, "wb") as file:
                 yield file
 
@@ -421,7 +420,9 @@ def _find_descriptor(path: Path) -> int | None:
 
 def sync_file(path: Path) -> None:
     """Bring a file's bytes to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = system_calls.open_to_sync(path)
+    if descriptor is None:
+        return
     try:
         os.fsync(descriptor)
     finally:

@@ -7,16 +7,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import mmap
 import re
-import resource
-import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core import system_calls
 from dperm_cli.core.errors import InputError
 
 KEY = "limits.memory"
@@ -98,7 +97,9 @@ class MemoryLimit:
 
 def find_limits(root: Path = Path("/")) -> list[MemoryLimit]:
     """What the system sets for this process, of the file system below ``root``."""
-    found = [MemoryLimit(_machine_memory(), "the memory of this machine")]
+    memory = system_calls.read_machine_memory()
+    unknown = MemoryLimit(_UNLIMITED, "the memory of this machine, which is not known")
+    found = [unknown if memory is None else MemoryLimit(memory, "the memory of this machine")]
     addresses = address_limit()
     if addresses is not None:
         found.append(addresses)
@@ -110,9 +111,8 @@ def find_limits(root: Path = Path("/")) -> list[MemoryLimit]:
 
 def address_limit() -> MemoryLimit | None:
     """The limit of ``ulimit -v``, where there is one."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    none = soft == resource.RLIM_INFINITY
-    return None if none else MemoryLimit(soft, "ulimit -v", addresses=True)
+    soft = system_calls.read_address_limit()
+    return None if soft is None else MemoryLimit(soft, "ulimit -v", addresses=True)
 
 
 def current_limit() -> MemoryLimit:
@@ -135,10 +135,6 @@ def hold_memory_to(size: int | str) -> Iterator[MemoryLimit]:
 
 
 _HELD: ContextVar[MemoryLimit | None] = ContextVar("memory_limit", default=None)
-
-
-def _machine_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _group_limit(root: Path) -> int | None:
@@ -171,9 +167,6 @@ def _measure_process() -> tuple[int, int]:
     """Bytes that this process has reserved, and bytes that it holds in memory."""
     pages = _read(Path("/proc/self/statm")).split()
     if pages:
-        size = os.sysconf("SC_PAGE_SIZE")
-        return int(pages[0]) * size, int(pages[1]) * size
-    # elsewhere the most that it has held, in bytes on macOS
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    held = peak if sys.platform == "darwin" else peak << 10
+        return int(pages[0]) * mmap.PAGESIZE, int(pages[1]) * mmap.PAGESIZE
+    held = system_calls.read_peak() or 0  # elsewhere the most that it has held
     return held, held

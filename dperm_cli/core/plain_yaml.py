@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from dperm_cli.core.system_calls import open_to_read
+
 BYTES = 1 << 20
 NODES = 10_000
 DEPTH = 32
@@ -80,7 +82,7 @@ def read_mapping(path: Path, refuse: Refuse, holds: str = "`key: value` lines") 
 def _read_text(path: Path, refuse: Refuse) -> str:
     # do not block on pipes, read at most the limit
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        with open(open_to_read(path), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise refuse("is not a regular file")
             data = file.read(BYTES + 1)

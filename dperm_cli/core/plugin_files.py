@@ -18,6 +18,7 @@ from dperm_cli.core import environment, imported_files
 from dperm_cli.core.errors import InputError, describe_error, find_line, make_printable
 from dperm_cli.core.fields import fields_of
 from dperm_cli.core.patched_code import refuse_patches
+from dperm_cli.core.system_calls import open_to_read
 
 KEY = "--plugin"
 # What plug-ins may be: the kind by the name of its entry points.
@@ -56,7 +57,7 @@ def check_path(path: str | os.PathLike[str]) -> str:
 def read_file(path: str) -> bytes:
     """The content of a plug-in's file; InputError where it is no regular file, or too large."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        with open(open_to_read(path), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InputError(KEY, path, "is not a regular file")
             content = file.read(_MOST_BYTES + 1)

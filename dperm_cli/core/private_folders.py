@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.core.system_calls import user_number
 
 _NUMBA, _MATPLOTLIB = "NUMBA_CACHE_DIR", "MPLCONFIGDIR"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -78,7 +79,7 @@ def _list_places() -> Iterator[Path]:
 
     with contextlib.suppress(OSError):
         # one name for all runs, so that what was compiled is found again
-        yield Path(tempfile.gettempdir()) / f"dperm-{os.getuid()}"
+        yield Path(tempfile.gettempdir()) / f"dperm-{user_number()}"
 
 
 def _use(folder: Path) -> Path | None:
@@ -95,13 +96,13 @@ def _use(folder: Path) -> Path | None:
 def _is_private(folder: Path) -> bool:
     """Whether nobody but this user and root can change the folder, or put another in its place."""
     about = folder.stat()
-    if about.st_uid != os.getuid() or about.st_mode & _OTHERS_WRITE:
+    if about.st_uid != user_number() or about.st_mode & _OTHERS_WRITE:
         return False
     for above in folder.parents:
         about = above.stat()
         # in a sticky folder such as /tmp only owners rename
         open_to_others = about.st_mode & _OTHERS_WRITE and not about.st_mode & stat.S_ISVTX
-        if about.st_uid not in (0, os.getuid()) or open_to_others:
+        if about.st_uid not in (0, user_number()) or open_to_others:
             return False
     return True
 
@@ -112,7 +113,7 @@ def _is_as_closed_as_its_code(package: Path) -> bool:
     with contextlib.suppress(OSError):
         beside.mkdir(exist_ok=True)
         source, kept = package.stat(), beside.lstat()
-        owners, bits = (0, os.getuid(), source.st_uid), kept.st_mode & ~source.st_mode
+        owners, bits = (0, user_number(), source.st_uid), kept.st_mode & ~source.st_mode
         if stat.S_ISDIR(kept.st_mode) and kept.st_uid in owners and not bits & _OTHERS_WRITE:
             return _can_write(beside)
     return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,11 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from dperm_cli.core.files import storage_errors
-
-try:
-    import resource
-except ImportError:  # no such numbers here
-    resource = None
+from dperm_cli.core.system_calls import read_peak
 
 _WATCH_SECONDS = 0.2
 _GROWTH = 1.02  # a peak is written anew when it has grown by this
@@ -102,10 +97,7 @@ def read_peak_memory() -> int | None:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) << 10
-    if resource is None:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak << 10
+    return read_peak()
 
 
 @cache

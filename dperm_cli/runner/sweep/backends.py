@@ -10,7 +10,6 @@ import importlib.util
 import logging
 import os
 import re
-import signal
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +22,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core import checks
-from dperm_cli.core.environment import GROUP_SIGNALS, THREADS, follow_parent
+from dperm_cli.core.environment import THREADS, follow_parent
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
+from dperm_cli.core.system_calls import GROUP_SIGNALS, block_signals
 from dperm_cli.runner.sweep import slurm_jobs
 from dperm_cli.runner.sweep.attempts import Attempts
 
@@ -398,11 +398,8 @@ def _start_tracker() -> None:
     """
     from joblib.externals.loky.backend import resource_tracker
 
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
-    try:
+    with block_signals(GROUP_SIGNALS):
         resource_tracker.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _need(module: str, key: str, value: str, extra: str) -> None:
