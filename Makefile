@@ -13,7 +13,7 @@ EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
 .PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures gallery \
-	verdicts claims schemas $(PAPERS) $(EXPERIMENTS)
+	verdicts claims schemas dist licences $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
@@ -36,6 +36,8 @@ help:
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
+	@echo 'make dist       wheel and sdist: their contents, their metadata, and a try in an empty environment'
+	@echo 'make licences   docs/licences.md, from the packages that come with dperm'
 	@echo 'make clean      remove the environment, caches and outputs/first_run (your studies stay)'
 
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -156,6 +158,18 @@ wheel: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build -q --wheel
 	sh tests/wheel.sh $(BIN)/python
+
+# what a release publishes
+dist: $(VENV)/.dev
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[publish]'
+	rm -rf dist
+	$(BIN)/python -m build -q
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m tests.distributions dist
+	sh tests/wheel.sh $(BIN)/python
+
+licences: $(VENV)/.dev
+	$(BIN)/python -m tests.licences > docs/licences.md
 
 clean:
 	rm -rf $(VENV) .venv-faults dist build outputs/first_run .pytest_cache .ruff_cache .hypothesis .benchmarks
