@@ -240,6 +240,10 @@ class Mechanism(CheckedFields, ABC):
         made = self.design(spec, budget)
         return Plan(**vars(made), guarantee=guarantee_of(made, budget))
 
+    def describe_answers(self) -> str:
+        """What a user's secure answers are made of, of a local mechanism."""
+        return "signs"
+
     def choose_secure_form(self, budget: Budget) -> Mechanism:
         """Itself as it plans for noise on a grid, for one that is ``secure``.
 

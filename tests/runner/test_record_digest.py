@@ -143,7 +143,7 @@ def test_what_no_cell_uses_renames_nothing(name, renamed):
         ("mechanisms/shared/user_answers.py", {"local"}),
         ("mechanisms/shared/sampled_release.py", {"drawn", "drawn by a net"}),
         ("mechanisms/combinators/high_probability.py", {"inside another"}),
-        ("samplers/net.py", {"drawn by a net"}),
+        ("samplers/net.py", {"drawn", "drawn by a net"}),  # secure noise draws on a net
         ("samplers/rejection.py", {"drawn"}),
         ("kernels/rbf.py", {"kernel"}),
         # the adversary of every mechanism takes the hinge, which can be rounded

@@ -28,6 +28,8 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_direction import GRID_BITS
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.local import LocalView
 
@@ -69,6 +71,10 @@ class LocalDescent(Mechanism):
     secure: ClassVar[bool] = True
     trust: ClassVar[str] = "local"
     one_pass: ClassVar[bool] = True
+
+    def describe_answers(self) -> str:
+        """``signs``, or of the l_2 channel the grid of its directions."""
+        return f"directions on {Grid(-GRID_BITS)}" if self.channel == "l_2" else "signs"
 
     @abstractmethod
     def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:

@@ -23,11 +23,9 @@ from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
-from dperm_cli.mechanisms.shared.user_answers import LocalDescent
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_direction import GRID_BITS
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
@@ -339,9 +337,7 @@ def describe_arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) ->
     if grid is not None:
         return str(grid)
     if cell.noise == "secure" and kind == "local":
-        if isinstance(cell.mechanism, LocalDescent) and cell.mechanism.channel == "l_2":
-            return f"directions on {Grid(-GRID_BITS)}"
-        return "signs"
+        return cell.mechanism.describe_answers()
     return "float64"
 
 
