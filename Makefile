@@ -13,7 +13,7 @@ EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
 .PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures gallery \
-	verdicts claims schemas dist licences $(PAPERS) $(EXPERIMENTS)
+	verdicts claims schemas docs dist licences $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
@@ -37,6 +37,7 @@ help:
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
 	@echo 'make dist       wheel and sdist: their contents, their metadata, and a try in an empty environment'
+	@echo 'make docs       the documentation as a site that is read offline: site/index.html'
 	@echo 'make licences   docs/licences.md, from the packages that come with dperm'
 	@echo 'make clean      remove the environment, caches and outputs/first_run (your studies stay)'
 
@@ -167,6 +168,15 @@ dist: $(VENV)/.dev
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m tests.distributions dist
 	sh tests/wheel.sh $(BIN)/python
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[docs]'
+	touch $@
+
+# gathered, built and checked: links, foreign requests, formulas, the search without a network
+docs: $(VENV)/.docs
+	$(BIN)/python -m website.build
+	$(BIN)/python -m pytest tests/website
 
 licences: $(VENV)/.dev
 	$(BIN)/python -m tests.licences > docs/licences.md

@@ -31,7 +31,7 @@ class Image(Scaled):
     """{scale * matrix phi : phi in K}, the scale set by ``constraint.radius``.
 
     inner : the set K in R^k as a mapping {name: ..., radius: ...}; without one the unit L1 ball.
-    matrix : [p][k] public numbers; without it a rotation drawn once from a fixed seed, its
+    matrix : [p, k] public numbers; without it a rotation drawn once from a fixed seed, its
         directions scaled from 1 down to 1/2.
     path : an .npz file with ``matrix``, or a .csv file of its rows. It is read at once, and its
         content is what is kept.

@@ -28,8 +28,8 @@ class Polytope(Scaled):
     lower bound.
 
     Attributes:
-        vertices: points [m][p].
-        matrix, offset: half-spaces [m][p] and [m]; the set must be bounded and not empty.
+        vertices: points [m, p].
+        matrix, offset: half-spaces [m, p] and [m]; the set must be bounded and not empty.
         path: a .npz file with ``vertices``, or with ``matrix`` and ``offset``; or a .csv file of
             vertices. The numbers are public. The file is read at once, and its numbers are kept.
 

@@ -57,7 +57,7 @@ def fill(text: str, job: dict[str, Any]) -> list[str]:
 
 
 def test_workflows_and_forms_are_there():
-    assert {path.stem for path in WORKFLOWS} == {"tests", "publish"}
+    assert {path.stem for path in WORKFLOWS} == {"tests", "docs", "publish"}
     assert {path.stem for path in FORMS} == {"bug", "claim", "wish"}
 
 
@@ -93,7 +93,7 @@ def test_targets_files_and_matrices_of_a_workflow_exist(path):
 
 def test_a_slip_in_a_workflow_is_found():
     assert "tset" not in TARGETS
-    assert {"test", "lint", "dist", "bst14_table1"} <= TARGETS
+    assert {"test", "lint", "docs", "dist", "bst14_table1"} <= TARGETS
     assert not ACTION.fullmatch("actions/checkout@main")
     job = {"strategy": {"matrix": {"target": ["a", "b"]}}}
     assert fill("make ${{ matrix.target }}", job) == ["make a", "make b"]
