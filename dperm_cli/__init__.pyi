@@ -3,6 +3,8 @@
 
 from dperm_cli.api.forecasts import RiskForecast as RiskForecast
 from dperm_cli.api.forecasts import plan as plan
+from dperm_cli.api.foreign_claims import FitAudit as FitAudit
+from dperm_cli.api.foreign_claims import audit_fit as audit_fit
 from dperm_cli.api.problems import Problem as Problem
 from dperm_cli.api.problems import load_data as load_data
 from dperm_cli.api.problems import make_problem as make_problem
@@ -150,6 +152,7 @@ __all__ = [
     "Ellipsoid",
     "Event",
     "Exponential",
+    "FitAudit",
     "FromRun",
     "GammaNorm",
     "Gate",
@@ -216,6 +219,7 @@ __all__ = [
     "add_ball",
     "add_nonnegative",
     "audit",
+    "audit_fit",
     "channels",
     "check",
     "check_mechanism",

@@ -20,6 +20,8 @@ CALLS = {
     "account": "dperm_cli.api.questions",
     "AccountTable": "dperm_cli.api.questions",
     "audit": "dperm_cli.api.questions",
+    "audit_fit": "dperm_cli.api.foreign_claims",
+    "FitAudit": "dperm_cli.api.foreign_claims",
     "check": "dperm_cli.audit.contracts.suite",
     "CheckReport": "dperm_cli.audit.contracts.suite",
     "AuditReport": "dperm_cli.api.questions",

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import dperm_cli
-from dperm_cli.api import forecasts, problems, questions, studies
+from dperm_cli.api import forecasts, foreign_claims, problems, questions, studies
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 SHOWN = (
     studies.run, studies.load, studies.Study, questions.plans, questions.account, questions.audit,
-    questions.describe, forecasts.plan, problems.Problem, problems.make_problem, problems.load_data,
+    questions.describe, foreign_claims.audit_fit, forecasts.plan, problems.Problem,
+    problems.make_problem, problems.load_data,
 )  # fmt: skip
 
 

@@ -123,9 +123,12 @@ def check_words(words: list[str]) -> None:
 
 def check_audit(rest: list[str]) -> None:
     from dperm_cli.runner import audit_request
-    from dperm_cli.runner.audits import fuzz
+    from dperm_cli.runner.audits import fuzz, outside_request
     from dperm_cli.runner.compose.study_plan import parse_request
 
+    if outside_request.is_asked(rest):
+        outside_request.parse(rest)
+        return
     if "fuzz" in settings_in(rest):
         assert set(settings_in(rest)) <= set(fuzz.KEYS)
         return

@@ -20,10 +20,18 @@ from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.audit_findings import Findings, attack_instance
 from dperm_cli.runner.audit_request import Asked, parse, read_number
-from dperm_cli.runner.audits import audit_grid, audit_tables, bad_input, fuzz, one_run
+from dperm_cli.runner.audits import (
+    audit_grid,
+    audit_tables,
+    bad_input,
+    fuzz,
+    one_run,
+    outside_request,
+)
 from dperm_cli.runner.audits.audit_grid import GridWalk
 from dperm_cli.runner.audits.pool import Job, run_jobs
 from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.verbs.audit_outside import audit_outside
 
 DELTA = 1e-5
 SLOW_MECHANISMS = (
@@ -36,6 +44,8 @@ SLOW_MECHANISMS = (
 
 def audit(arguments: list[str]) -> int:
     """Audit and print; 1 on a violation, and where nothing could be audited."""
+    if outside_request.is_asked(arguments):
+        return audit_outside(arguments)
     if fuzz.is_asked(arguments):
         return fuzz.fuzz(arguments)
     asked = parse(arguments)
