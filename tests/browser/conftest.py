@@ -56,7 +56,7 @@ def experiment_page(records, tmp_path_factory):
     about = html_study.experiment(rows)
     text = experiments.format_tables(rows, about)["csv"]
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
-    claim = {"id": "falls", "text": "risk falls", "verdict": "pass", "findings": [finding]}
+    claim = {"id": "falls", "text": "risk falls", "verdict": "confirmed", "findings": [finding]}
     verdicts = {"experiment": "mine", "size": "small", "claims": [claim]}
     made = page_data.build_payload(summarise(rows), rows, html_study.manifest(), about, text, None,
                              claims=verdicts)  # fmt: skip

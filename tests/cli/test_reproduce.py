@@ -17,7 +17,7 @@ def table(path: Path) -> list[list[str]]:
 def test_the_quickest_experiment_and_its_golden_table(dperm, tmp_path):
     done = dperm("reproduce", "bst14_accounting")
     assert done.code == 0, done.err
-    assert "pass            certified" in done.out
+    assert "confirmed       certified" in done.out
     assert "as expected: does not hold" in done.out
     assert "not judged      certified_large" in done.out
     lines = done.out.splitlines()
@@ -26,7 +26,7 @@ def test_the_quickest_experiment_and_its_golden_table(dperm, tmp_path):
     out = tmp_path / "outputs" / "bst14_accounting"
     verdicts = json.loads((out / "claims.json").read_text())
     assert verdicts["size"] == "small"
-    assert {claim["verdict"] for claim in verdicts["claims"]} == {"pass", "not judged"}
+    assert {claim["verdict"] for claim in verdicts["claims"]} == {"confirmed", "refuted", "not judged"}
     # no random draw is in these numbers
     golden = table(ROOT / "experiments" / "bst14_accounting" / "table.csv")
     found = table(out / "table.csv")

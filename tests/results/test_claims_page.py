@@ -18,8 +18,10 @@ CLAIMS = parse([
 def verdicts(claims=CLAIMS):
     found = Finding("noisy_gd", True, "slope -0.98 +- 0.05 on 6 points")
     return (
-        Verdict(claims[0], "pass", True, (found,)),
-        Verdict(claims[1], "pass", False, (Finding("", False, "3 against 2"),), "as expected"),
+        Verdict(claims[0], "confirmed", (found,)),
+        Verdict(
+            claims[1], "refuted", (Finding("", False, "3 against 2"),), "does not hold, as filed"
+        ),
     )
 
 
@@ -29,12 +31,12 @@ def entry(sizes, claims=CLAIMS):
 
 def test_verdicts_with_what_was_measured():
     text = page([entry({"full": verdict_record(verdicts(), "1.0")})])
-    assert "| [tiny](#tiny) | 2 | not run here | 1 pass, 1 does not hold, as filed |" in text
+    assert "| [tiny](#tiny) | 2 | not run here | 1 confirmed; 1 refuted, as filed |" in text
     assert "## tiny\n\n[X15]. a text.\n" in text
-    assert ("| `falls`: it falls [Thm 1] | slope -1 ± 0.15 in n | full | pass "
+    assert ("| `falls`: it falls [Thm 1] | slope -1 ± 0.15 in n | full | confirmed "
             "| noisy\\_gd: slope -0.98 +- 0.05 on 6 points (holds) |") in text  # fmt: skip
     assert "| `order`: a \\| b &lt;c> [Thm 2] | at most that of b\\_c (*expected to fail*) " in text
-    assert "|  |  | full | does not hold, as filed | 3 against 2 (does not) |" in text
+    assert "|  |  | full | refuted, as filed | 3 against 2 (does not) |" in text
     assert "- `order` is expected to fail: the other \\*is\\* better\n" in text
 
 
@@ -55,7 +57,7 @@ def test_a_claim_that_was_edited_after_its_verdict_has_none():
     # another wording is the same claim
     reworded = parse([{"id": "falls", "text": "down", "theorem": "Thm 9", "kind": "slope",
                        "axis": "n", "expect": -1, "sizes": ["full"]}])  # fmt: skip
-    assert "| full | pass |" in page([entry(sizes, reworded)])
+    assert "| full | confirmed |" in page([entry(sizes, reworded)])
 
 
 @pytest.mark.parametrize(

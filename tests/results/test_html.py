@@ -16,7 +16,7 @@ import pytest
 from dperm_cli.results.charts import chart_model
 from dperm_cli.results.charts.curve_points import PointSelection, extend_row, points
 from dperm_cli.results.charts.marks import MARKS
-from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.claims import experiment_tables, intervals
 from dperm_cli.results.page import html_page, page_data, page_views
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import write_report
@@ -174,7 +174,7 @@ def test_axes_and_curves_of_a_sweep(records):
             assert len({row["dataset"] for row in mine}) == 1
 
 
-def test_slopes_are_those_that_claims_are_judged_on(records):
+def test_slopes_are_those_of_the_medians(records):
     made = payload(records)
     rows = [extend_row(row) for row in records]
     mine = [c for c in made["axes"][0]["curves"] if c["problem"] == 2 and c["held"]["n"] == 1000]
@@ -183,7 +183,7 @@ def test_slopes_are_those_that_claims_are_judged_on(records):
         chosen = PointSelection(quantity=quantity, axis="epsilon",
                         where={"dataset": "data2", "n": 1000, "mechanism": "noisy_gd"})  # fmt: skip
         ((_, theirs),) = points(rows, chosen).items()
-        line = claims.fit(theirs)
+        line = intervals.fit(theirs)
         assert curve["mechanism"] == "noisy_gd"
         assert curve[fit]["slope"] == pytest.approx(line.slope, rel=1e-12)
         assert curve[fit]["half"] == pytest.approx(line.half, rel=1e-9)
@@ -336,7 +336,7 @@ def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     text = experiment_tables.format_tables(rows, about)["csv"]
     table = list(csv.DictReader(io.StringIO(text)))
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
-    verdict = {"id": "c", "text": "falls", "verdict": "pass", "allowed": "tolerance 0.15",
+    verdict = {"id": "c", "text": "falls", "verdict": "confirmed", "allowed": "tolerance 0.15",
                "findings": [finding]}  # fmt: skip
     found = {"experiment": "mine", "size": "small", "claims": [verdict]}
     made = page_data.build_payload(summarise(rows), rows, {}, about, text, None, claims=found)

@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.curve_points import extend_row
-from dperm_cli.results.claims.claims import PASS
+from dperm_cli.results.claims.claims import CONFIRMED
 from dperm_cli.runner.cells import geometry_rows
 from dperm_cli.runner.verbs import reproduce_all
 from dperm_cli.sets.l1_ball import L1Ball
@@ -88,7 +88,7 @@ def test_an_experiment_of_this_verb_runs_is_judged_and_is_looked_up(tmp_path, ca
     )
     words = ["widths", "--config-dir", str(tmp_path / "mine"), f"out={out}"]
     assert reproduce_all.reproduce_experiments(words) == 0
-    assert PASS in capsys.readouterr().out
+    assert CONFIRMED in capsys.readouterr().out
     before = {p.name: p.stat().st_mtime_ns for p in (out / "records").iterdir()}
     assert reproduce_all.reproduce_experiments(words) == 0
     assert {p.name: p.stat().st_mtime_ns for p in (out / "records").iterdir()} == before

@@ -153,9 +153,9 @@ def test_a_run_its_verdicts_and_its_files(folder, capsys):
     out = folder / "outputs" / "tiny"
     verdicts = {c["id"]: c for c in json.loads((out / "claims.json").read_text())["claims"]}
     assert [verdicts[k]["verdict"] for k in ("grows", "wrong", "later")] == [
-        "pass", "fail", "not judged"]  # fmt: skip
+        "confirmed", "refuted", "not judged"]  # fmt: skip
     assert "no_such_mechanism" in verdicts["later"]["note"]
-    assert "fail            wrong" in text
+    assert "refuted         wrong" in text
     names = {path.name for path in out.iterdir()}
     figures = {f"figure.{ending}" for ending in ("pdf", "svg", "png", "caption.md")}
     tables = {f"table.{ending}" for ending in ("csv", "md", "tex")}

@@ -62,9 +62,9 @@ def test_all_of_them_run_whatever_one_says(folder, capsys):
     text = capsys.readouterr().out
     assert code == 1
     summary = [line.split() for line in text.splitlines()[-4:]]
-    assert summary[0][:3] == ["experiment", "pass", "fail"]
+    assert summary[0][:3] == ["experiment", "confirmed", "refuted"]
     assert summary[1][:3] == ["a_holds", "1", "0"]
-    assert summary[2] == ["b_wrong", "0", "1", "0", "0", "0", "size"]
+    assert summary[2] == ["b_wrong", "0", "1", "0", "0", "0", "0", "0", "size"]
     assert summary[3][:2] == ["c_absent", "-"]
     assert "data: " in " ".join(summary[3])
     assert sorted(path.name for path in (folder / "outputs").iterdir()) == ["a_holds", "b_wrong"]
@@ -76,7 +76,7 @@ def test_absent_data_alone_are_no_failure(folder, capsys):
     )
     assert run("format=json") == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["experiment"], row["pass"], row["code"]) for row in rows] == [
+    assert [(row["experiment"], row["confirmed"], row["code"]) for row in rows] == [
         ("a_holds", 1, 0), ("b_wrong", 1, 0), ("c_absent", 0, 0)]  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_verdicts_are_kept_by_size(folder, capsys):
     run("size=full", "verdicts=kept")
     found = json.loads((folder / "kept" / "b_wrong" / "verdicts.json").read_text())
     assert sorted(found["sizes"]) == ["full", "small"]
-    assert found["sizes"]["small"]["claims"]["size"]["verdict"] == "fail"
+    assert found["sizes"]["small"]["claims"]["size"]["verdict"] == "refuted"
     assert found["sizes"]["small"]["claims"]["size"]["measured"][0].endswith("(does not)")
     assert not (folder / "kept" / "c_absent").exists()
 
@@ -156,6 +156,7 @@ def test_the_page_in_the_documentation_is_made_of_the_files_that_are_kept(tmp_pa
 def test_the_page_has_every_claim_and_no_other():
     text = (ROOT / "docs" / "claims.md").read_text()
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    assert "small size" in sections.pop("Checklist")
     assert sorted(sections) == sorted(catalogue.choices("experiment"))
     for name, section in sections.items():
         filed = yaml.safe_load((ROOT / "experiments" / name / "claims.yaml").read_text())["claims"]

@@ -37,7 +37,7 @@ ENDS: tuple[tuple[str, str], ...] = (
     ("figure", "results/charts/study_figure.py"),
     ("page", "results/page/html_page.py"),
     ("ledger", "results/ledger/ledger.py"),
-    ("claims", "results/claims/claims.py"),
+    ("claims", "results/claims/judge.py"),
 )
 
 

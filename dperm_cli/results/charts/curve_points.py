@@ -35,6 +35,7 @@ class PointSelection:
 
 
 ROUNDING = 1e-12  # of the data-free floor
+STATISTIC_LEVELS = {"median": 0.5, "q05": BAND[0], "q95": BAND[1], "min": 0.0, "max": 1.0}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Point:
     ``low`` and ``high`` are the 5 and 95 % quantiles over trials; ``saturated`` points lie within a
     factor 2 of the data-free floor. Of a family, ``value``, ``floor`` and ``bound`` are the
     family's largest, and ``cells`` those that ``value`` comes from. ``gap`` is that of the optimum
-    that excess risk is measured from: what lies below it is not resolved.
+    that excess risk is measured from: what lies below it is not resolved. ``families`` holds the
+    trials that ``value`` is the statistic of: by the best, by the worst, then in their order.
     """
 
     x: float | None
@@ -58,6 +60,8 @@ class Point:
     cells: tuple[str, ...] = ()
     gap: float = 0.0
     epsilon_accounted: float | None = None
+    statistic: str = "median"
+    families: tuple[tuple[tuple[float, ...], ...], ...] = ()
 
     @property
     def is_near_floor(self) -> bool:
@@ -165,7 +169,10 @@ def _place(rows: Sequence[Row], select: PointSelection) -> Point | None:
     for family in families:
         members = group_by(family, lambda row: _key(row, select.worst)).values()
         worst.append(_largest([_member(rows, select) for rows in members]))
-    return min(worst, key=lambda point: point.value, default=None)
+    if not worst:
+        return None
+    every = tuple(members for point in worst for members in point.families)
+    return replace(min(worst, key=lambda point: point.value), families=every)
 
 
 def _largest(found: Sequence[Point]) -> Point:
@@ -175,6 +182,7 @@ def _largest(found: Sequence[Point]) -> Point:
         max(found, key=lambda point: point.value),
         floor=max(floors, default=None),
         bound=max(bounds, default=None),
+        families=(tuple(values for point in found for (values,) in point.families),),
     )
 
 
@@ -192,6 +200,8 @@ def _member(rows: Sequence[Row], select: PointSelection) -> Point:
 
 
 def _point(rows: Sequence[Row], select: PointSelection) -> Point:
+    # in the order of trials, so that the same trials of two points can be compared
+    rows = sorted(rows, key=lambda row: (str(_key(row, select.pool)), row.get("trial") or 0))
     values = [_finite(row[select.quantity]) for row in rows]
     first, count = rows[0], len(values)
     mean = math.fsum(values) / count
@@ -207,6 +217,8 @@ def _point(rows: Sequence[Row], select: PointSelection) -> Point:
         floor=_floor(first, select.quantity),
         bound=None if select.bound is None else _read_bound(first, select),
         cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
+        statistic=select.statistic,
+        families=((tuple(values),),),
     )
 
 
@@ -226,8 +238,7 @@ def _floor(row: Row, quantity: str) -> float | None:
 def _statistic(values: Sequence[float], mean: float, name: str) -> float:
     if name == "mean":
         return mean
-    level = {"median": 0.5, "q05": BAND[0], "q95": BAND[1], "min": 0.0, "max": 1.0}[name]
-    found = quantile(values, level)
+    found = quantile(values, STATISTIC_LEVELS[name])
     return math.inf if found is None else found
 
 

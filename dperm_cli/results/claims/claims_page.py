@@ -9,12 +9,14 @@ from typing import Any
 
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.claims.claims import (
-    FAIL,
+    CONFIRMED,
     NO_DATA,
     NOT_JUDGED,
-    PASS,
+    REFUSED,
+    REFUTED,
     SENSES,
     SIZES,
+    UNDECIDED,
     Claim,
     Verdict,
 )
@@ -23,9 +25,11 @@ from dperm_cli.results.records.row_facts import number
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.tables.summary_table import escape_markdown
 
-NOT_RUN, CHANGED = "not run here", "changed since"
+NOT_RUN, CHANGED, EARLIER = "not run here", "changed since", "earlier rules"
 _MORE_MARKUP = str.maketrans({"\n": " ", "*": "\\*", "`": "\\`"})
-AS_FILED = "does not hold, as filed"
+AS_FILED = "refuted, as filed"
+STATES = (CONFIRMED, AS_FILED, REFUTED, UNDECIDED, REFUSED, NOT_JUDGED, NO_DATA, EARLIER, NOT_RUN,
+          CHANGED)  # fmt: skip
 HEAD = """\
 # Claims
 
@@ -33,16 +37,24 @@ Everything the experiments claim, and what came of it. `make claims` writes this
 `experiments/<id>/claims.yaml` and the verdicts kept in `experiments/<id>/verdicts.json`.
 `make verdicts SIZE=small` (or `full`) runs every experiment and keeps its verdicts.
 
-- **pass**: it holds. **does not hold, as filed**: it was *expected to fail*, for the reason that
-  stands below the table.
-- **fail**: it does not hold, or holds though it is filed as failing.
-- **not judged**: too little can be said, or a part could not be run. **skipped (data)**: its data
-  were not here. **not run here**: no verdict is kept at this size. **changed since**: the claim was
-  edited after its verdict, which says nothing about it any more.
+- **confirmed**: the whole 95 % interval lies in the band that is filed. **refuted**: it lies
+  outside. **undecided**: neither. **refuted, as filed**: the claim was *expected to fail*, for the
+  reason that stands below the table.
+- **refused (tuned)**: the claim is about a theorem, and a mechanism ran with tuned defaults.
+- **not judged**: too few trials for a power of 0.8, or a part that could not be run.
+  **skipped (data)**: its data were not here. **not run here**: no verdict is kept at this size.
+  **changed since**: the claim was edited after its verdict, which says nothing about it any more.
+- **earlier rules**: judged before intervals decided, from records that are not kept. It counts as
+  no verdict; a run judges it again.
 
-Of many curves or places, those that decide come first. The kinds of claims are explained in
-docs/experiments.md.
+Of many curves or places, those that decide come first. The kinds of claims and the rules are
+explained in docs/experiments.md.
 """
+
+
+# keys of a claim that decide nothing, and those that came after verdicts had been kept
+_SAID_BESIDE = ("reason", "text", "theorem", "filed", "known", "refiled")
+_NEWER = {"parameters": "tuned", "instance": "worst", "within": None}
 
 
 @dataclass(frozen=True)
@@ -67,14 +79,18 @@ def verdict_record(verdicts: Sequence[Verdict], version: str) -> dict[str, Any]:
 
 
 def digest(claim: Claim) -> str:
-    """Of all that decides a verdict; the reason of a failure and the wording may be mended."""
-    said = {k: v for k, v in asdict(claim).items() if k not in ("reason", "text", "theorem")}
+    """Of all that decides a verdict; the reason of a failure and the wording may be mended.
+
+    What a claim has by default says nothing, so that a key that is new changes no digest.
+    """
+    said = {k: v for k, v in asdict(claim).items() if k not in _SAID_BESIDE}
+    said = {k: v for k, v in said.items() if k not in _NEWER or v != _NEWER[k]}
     return hash_sha256(canonical_json(said))[:16]
 
 
 def page(entries: Sequence[Entry]) -> str:
     """The whole page as Markdown."""
-    return "\n".join([HEAD, _overview(entries), *map(_section, entries)])
+    return "\n".join([HEAD, _checklist(entries), _overview(entries), *map(_section, entries)])
 
 
 def describe_expectation(claim: Claim) -> str:
@@ -98,6 +114,47 @@ def describe_expectation(claim: Claim) -> str:
     return _cell(said) + (" (*expected to fail*)" if claim.expected == "fails" else "")
 
 
+def _checklist(entries: Sequence[Entry]) -> str:
+    """How many claims have which verdict, and which were filed or refiled after a run."""
+    every = [(entry, claim) for entry in entries for claim in entry.claims]
+    lines = ["## Checklist", "", "| | claims | " + " | ".join(STATES) + " |"]
+    lines.append("| :-- | --: |" + " --: |" * len(STATES))
+    for size in SIZES:
+        mine = [(entry, claim) for entry, claim in every if size in claim.sizes]
+        states = Counter(_state(entry, claim, size) for entry, claim in mine)
+        counts = " | ".join(str(states[state]) for state in STATES)
+        lines.append(f"| {size} size | {len(mine)} | {counts} |")
+    lines += ["", *(f"- {line}" for line in _describe_filing(every))]
+    return "\n".join(lines) + "\n"
+
+
+def _describe_filing(every: Sequence[tuple[Entry, Claim]]) -> list[str]:
+    """What was known when claims were filed, and which were edited after they had been filed."""
+    known = Counter(claim.known for _, claim in every)
+    about = Counter(claim.parameters for _, claim in every)
+    told = {
+        "nothing": "before any run",
+        "pilot": "after a pilot",
+        "all": "with a history that does not show them to be older than their result",
+    }
+    said = ", ".join(f"{known[word]} {told[word]}" for word in told)
+    lines = [f"{len(every)} claims. Filed: {said}."]
+    lines.append(
+        f"{about['theorem']} are about a theorem and run at its parameters, or are refused; "
+        f"{about['tuned']} are about what was measured."
+    )
+    dates: dict[str, list[str]] = {}
+    for entry, claim in every:
+        if claim.refiled:
+            date = claim.filed.get("date", "an unknown date")
+            dates.setdefault(date, []).append(f"{entry.name} `{claim.id}`")
+    count = sum(map(len, dates.values()))
+    lines.append(f"{count} were filed anew, when results of an earlier form may have been seen.")
+    return lines + [
+        f"On {date} ({len(names)}): {', '.join(names)}." for date, names in sorted(dates.items())
+    ]
+
+
 def _overview(entries: Sequence[Entry]) -> str:
     lines = ["| experiment | claims | small | full |", "| :-- | --: | :-- | :-- |"]
     for entry in entries:
@@ -111,8 +168,7 @@ def _count_states(entry: Entry, size: str) -> str:
     if size not in entry.kept:
         return NOT_RUN
     states = Counter(_state(entry, claim, size) for claim in entry.claims if size in claim.sizes)
-    order = (PASS, AS_FILED, FAIL, NOT_JUDGED, NO_DATA, NOT_RUN, CHANGED)
-    words = ", ".join(f"{states[state]} {state}" for state in order if states[state])
+    words = "; ".join(f"{states[state]} {state}" for state in STATES if states[state])
     return words or "none at this size"
 
 
@@ -123,7 +179,7 @@ def _state(entry: Entry, claim: Claim, size: str) -> str:
     if found["claim"] != digest(claim):
         return CHANGED
     word = str(found["verdict"])
-    return AS_FILED if (word, claim.expected) == (PASS, "fails") else word
+    return AS_FILED if (word, claim.expected) == (REFUTED, "fails") else word
 
 
 def _section(entry: Entry) -> str:
@@ -146,7 +202,8 @@ def _format_measured(entry: Entry, claim: Claim, size: str) -> str:
     if _state(entry, claim, size) in (NOT_RUN, CHANGED):
         return ""
     found = entry.kept[size]["claims"][claim.id]
-    notes = [found["note"]] if found["note"] and not found["measured"] else []
+    shown = found["note"] and not (found["measured"] and _state(entry, claim, size) == AS_FILED)
+    notes = [found["note"]] if shown else []
     return "<br>".join(_cell(str(text)) for text in (*notes, *found["measured"]))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
-from dperm_cli.results.claims import claims
+from dperm_cli.results.claims import claims, intervals
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
@@ -47,7 +47,7 @@ class Curve:
 
     label: str
     points: tuple[Point, ...]
-    fit: claims.Fit | None
+    fit: intervals.Fit | None
     lines: Mapping[str, tuple[tuple[float, float], ...]]
 
 
@@ -94,7 +94,7 @@ def curves(rows: Sequence[Row], panel: Mapping[str, Any]) -> list[Curve]:
         lines = {kind: _line(by_line[kind].get(label, [])) for kind in by_line}
         if "floor" in panel["lines"]:
             lines["floor"] = tuple((p.x or 0.0, p.floor) for p in curve if p.floor)
-        fitted = claims.fit(curve) if panel.get("slope") else None
+        fitted = intervals.fit_points(curve) if panel.get("slope") else None
         found.append(Curve(label, tuple(curve), fitted, lines))
     return found
 
@@ -300,8 +300,6 @@ def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
     for verdict in verdicts:
         claim = verdict.claim
         word, note = verdict.verdict, f" ({verdict.note})" if verdict.note else ""
-        if word == claims.PASS and verdict.holds is False:
-            word, note = "as expected: does not hold,", ""
         about = f" ({claim.tolerance_text})" if claim.tolerance_text and verdict.findings else ""
         lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{about}{note}")
         lines += [f"{'':<16}{text}" for text in evidence(verdict)]

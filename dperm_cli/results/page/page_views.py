@@ -14,7 +14,7 @@ from typing import Any
 from dperm_cli.results.charts.chart_model import index_mark
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.mechanism_looks import choose_looks
-from dperm_cli.results.claims import claims
+from dperm_cli.results.claims import intervals
 from dperm_cli.results.records.row_facts import (
     Row,
     find_variants,
@@ -204,7 +204,8 @@ def _fit(
 
 def fit_to_dict(points: Sequence[Point]) -> dict[str, Any]:
     """A fit, JSON-able; ``slope`` is None where too few points are off the floor."""
-    line = claims.fit(points)
+    is_weighted = any(point.families for point in points)
+    line = intervals.fit_points(points) if is_weighted else intervals.fit(points)
     kept = sum(not p.is_near_floor and p.value > 0 for p in points)
     if line is None:
         return {"slope": None, "half": None, "used": kept, "of": len(points)}

@@ -242,7 +242,7 @@ def fit_slopes(rows: Sequence[Row], axes: Sequence[str] = AXES) -> list[dict[str
     Returns:
         A map for each line: SLOPE_COLUMNS, with the 95 % interval from ``low`` to ``high``.
     """
-    from dperm_cli.results.claims.claims import log_log
+    from dperm_cli.results.claims.intervals import log_log
 
     kept = aggregate_rows(rows, choose_repetitions(None, rows))
     found = []

@@ -15,6 +15,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax, refuse_operands
 from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.claims import judge as judging
 from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
@@ -29,6 +30,7 @@ from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import freshness, verdict_files
 from dperm_cli.runner.studies.experiment_file import Experiment, Part, Settings
+from dperm_cli.runner.studies.tuned_defaults import find_tuned
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.backends import Options
 from dperm_cli.runner.sweep.progress import open_meter
@@ -188,7 +190,9 @@ def judge(found: Experiment, store: Store, about: Mapping[str, Any]) -> tuple[cl
     cells = [cell for part in about["parts"] for cell in part["cells"]]
     rows = experiment_tables.rows_of(store.read_all(cells), about)
     absent = {part["name"]: part["absent"] for part in about["parts"] if part["absent"]}
-    return tuple(claims.judge(claim, rows, found.size, absent) for claim in found.claims)
+    return tuple(
+        judging.judge(claim, rows, found.size, absent, find_tuned) for claim in found.claims
+    )
 
 
 def cells_of(part: Part, composer: Composer) -> tuple[cell_schema.Cell, ...]:

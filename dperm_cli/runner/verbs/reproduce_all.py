@@ -16,7 +16,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, 
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims_page, experiment_tables
-from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS
+from dperm_cli.results.claims.claims import VERDICTS
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import verdict_files
@@ -49,7 +49,7 @@ class ExperimentResult:
             "experiment": self.name, "code": self.code, "why": self.why or None,
             "failed_cells": self.done.failed if self.done else None,
             "wrong": self.done.failing_claims if self.done else [],
-            **{name: counts[name] for name in (PASS, FAIL, NOT_JUDGED, NO_DATA)},
+            **{name: counts[name] for name in VERDICTS},
         }  # fmt: skip
 
 
@@ -95,18 +95,18 @@ def _text(line: ExperimentResult) -> str:
 
 def summary(lines: Sequence[ExperimentResult]) -> str:
     """One line an experiment: how many claims of each verdict, and which fail."""
-    heads = ("experiment", PASS, FAIL, NOT_JUDGED, NO_DATA, "failed cells")
+    heads = ("experiment", *VERDICTS, "failed cells")
     body = []
     for line in lines:
         found = line.plain()
-        counts = [str(found[name]) if line.done else "-" for name in heads[1:5]]
+        counts = [str(found[name]) if line.done else "-" for name in VERDICTS]
         cells = "-" if line.done is None else str(found["failed_cells"])
         body.append((line.name, *counts, cells, line.why or ", ".join(found["wrong"])))
     widths = [max(len(row[i]) for row in (heads, *body)) for i in range(len(heads))]
     text = []
     for row in ((*heads, ""), *body):
-        numbers = (word.rjust(width) for word, width in zip(row[1:6], widths[1:], strict=True))
-        text.append("  ".join((row[0].ljust(widths[0]), *numbers, row[6])).rstrip())
+        numbers = (word.rjust(width) for word, width in zip(row[1:-1], widths[1:], strict=True))
+        text.append("  ".join((row[0].ljust(widths[0]), *numbers, row[-1])).rstrip())
     return "\n".join(text)
 
 

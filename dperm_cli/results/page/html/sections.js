@@ -195,9 +195,12 @@ function slopesSection() {
 }
 
 function claimsSection() {
-  const tone = { pass: "good", fail: "bad" };
+  const tone = (claim) => {
+    if (!["confirmed", "refuted"].includes(claim.verdict)) return "";
+    return (claim.verdict === "confirmed") === (claim.expected === "holds") ? "good" : "bad";
+  };
   const line = (claim) => h("tr", { class: "row" },
-    h("td", { class: "left" }, h("span", { class: "tag " + (tone[claim.verdict] || "") }, claim.verdict)),
+    h("td", { class: "left" }, h("span", { class: "tag " + tone(claim) }, claim.verdict)),
     h("td", { class: "left wide" }, h("b", {}, claim.id), h("div", {}, claim.text), claim.allowed ? h("div", { class: "soft" }, claim.allowed) : null, claim.expected === "fails" ? h("div", { class: "soft" }, "Filed as not holding: " + (claim.reason || claim.note)) : claim.note ? h("div", { class: "soft" }, claim.note) : null),
     h("td", { class: "left" }, claim.theorem),
     h("td", { class: "left wide" }, claim.findings.slice(0, 4).map((one) => h("div", {}, [one.curve, one.measured].filter(Boolean).join(": "), one.holds === false ? h("span", { class: "soft" }, " (does not hold)") : one.holds === null ? h("span", { class: "soft" }, " (undecided)") : null)),
