@@ -88,3 +88,19 @@ def test_a_claim_that_was_edited_after_its_verdict_has_none():
 def test_expectations_in_words(fields, said):
     (claim,) = parse([{"id": "c", "text": "t", "theorem": "x", **fields}])
     assert describe_expectation(claim) == said
+
+
+def test_the_checklist_counts_states_and_dates():
+    filed = parse([
+        {"id": "old", "text": "t", "theorem": "x", "kind": "below_floor", "known": "pilot",
+         "filed": {"date": "2026-11-21", "commit": "abcdef0"}, "parameters": "theorem"},
+        {"id": "again", "text": "t", "theorem": "x", "kind": "below_floor", "refiled": True,
+         "filed": {"date": "2026-11-22", "commit": "abcdef1"}},
+    ])  # fmt: skip
+    kept = {"full": verdict_record((Verdict(filed[0], "undecided"),), "1.0")}
+    text = page([entry(kept, filed)])
+    assert "| full size | 2 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 1 | 0 |" in text
+    assert "- 2 claims. Filed: 0 before any run, 1 after a pilot, 1 with a history" in text
+    assert "- 1 are about a theorem and run at its parameters, or are refused; 1 are about" in text
+    assert "- On 2026-11-22 (1): tiny `again`." in text
+    assert text.index("## Checklist") < text.index("## tiny")
