@@ -26,7 +26,11 @@ def test_the_quickest_experiment_and_its_golden_table(dperm, tmp_path):
     out = tmp_path / "outputs" / "bst14_accounting"
     verdicts = json.loads((out / "claims.json").read_text())
     assert verdicts["size"] == "small"
-    assert {claim["verdict"] for claim in verdicts["claims"]} == {"confirmed", "refuted", "not judged"}
+    assert {claim["verdict"] for claim in verdicts["claims"]} == {
+        "confirmed",
+        "refuted",
+        "not judged",
+    }
     # no random draw is in these numbers
     golden = table(ROOT / "experiments" / "bst14_accounting" / "table.csv")
     found = table(out / "table.csv")
