@@ -59,7 +59,7 @@ class OnnxGraph:
     def give(self, name: str, value: str, width: int | None = None, text: bool = False) -> None:
         """Make a value an output, [rows] or [rows, width]."""
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name]))
-        shape = ["rows"] if width is None else ["rows", width]
+        shape: list[str | int] = ["rows"] if width is None else ["rows", width]
         self._outputs.append(self._describe(name, text, shape))
 
     def choose(self, condition: str, yes: str, no: str) -> str:
