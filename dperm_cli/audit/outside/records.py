@@ -54,7 +54,7 @@ class Table:
         labels = found["labels"]
         return cls(rows, None if labels is None else np.array(labels, dtype=float))
 
-    def to_csv(self) -> str:
+    def format_lines(self) -> str:
         """A line of numbers for each record, the label last, without a line of names."""
         columns = self.rows if self.labels is None else np.column_stack([self.rows, self.labels])
         return "".join(",".join(repr(float(v)) for v in row) + "\n" for row in columns)

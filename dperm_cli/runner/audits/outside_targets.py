@@ -215,7 +215,7 @@ class Program(Target):
         reads = not any("{records" in part for part in self._parts)
         try:
             done = subprocess.run(
-                words, input=table.to_csv() if reads else "", capture_output=True, text=True,
+                words, input=table.format_lines() if reads else "", capture_output=True, text=True,
                 timeout=min(max(_SECONDS, deadline - time.monotonic()), _LONGEST), errors="replace",
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -228,7 +228,7 @@ class Program(Target):
 
 
 def _write_records(table: Table, folder: Path) -> None:
-    write_atomically(folder / "records.csv", table.to_csv().encode(), sync=False)
+    write_atomically(folder / "records.csv", table.format_lines().encode(), sync=False)
     with open_atomically(folder / "records.npz", sync=False) as file:
         labels = np.zeros(0) if table.labels is None else table.labels
         np.savez(file, X=table.rows, y=labels)

@@ -96,6 +96,6 @@ def test_a_table_is_written_and_read_back():
     table = Table(np.array([[0.1, 2.0], [-0.0, 1e-300]]), np.array([1.0, -1.0]))
     again = Table.of_lists(table.to_lists())
     assert again.digest == table.digest
-    assert table.to_csv() == "0.1,2.0,1.0\n-0.0,1e-300,-1.0\n"
+    assert table.format_lines() == "0.1,2.0,1.0\n-0.0,1e-300,-1.0\n"
     empty = Table(np.zeros((0, 2)))
     assert Table.of_lists(empty.to_lists()).rows.shape == (0, 2)
