@@ -25,7 +25,7 @@ help:
 	@echo '                libraries (hours), and docs/faults.md; make faults-quick: a slice (minutes)'
 	@echo 'make slurm      what needs a SLURM cluster'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
-	@echo 'make audit-power  how many planted faults the audit finds by itself (hours)'
+	@echo 'make audit-power  how many faults the audits find, and how often they accuse sound code (hours)'
 	@echo 'make fuzz       whole runs on random neighbours for FUZZ=1m, from a fresh seed that it prints'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
 	@echo '                the same for kj16, jt13 and djw12'
@@ -116,6 +116,7 @@ fuzz: $(VENV)/.run
 # planted faults, one at a time, that the audit has to find by itself: takes hours
 audit-power: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.power --out docs/audit_power.md
+	$(BIN)/python -m tests.audit_faults.power --out docs/audit_yours_power.md
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)

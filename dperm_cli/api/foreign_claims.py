@@ -35,6 +35,7 @@ def audit_fit(
     seed: int = 0,
     beyond: bool = False,
     without: Any = (),
+    pairs: Any = (),
     out: Any = None,
     progress: bool = True,
 ) -> FitAudit:
@@ -50,6 +51,7 @@ def audit_fit(
         seed: Of the data sets that are tried.
         beyond: Whether records are tried that ``records`` excludes.
         without: Pairs and statistics to leave out.
+        pairs: Pairs to try, by their names or parts of them; all unless given.
         out: A folder that keeps the runs and a script which shows a violation again.
         progress: Whether it is shown.
 
@@ -67,6 +69,7 @@ def audit_fit(
         epsilon=epsilon, delta=delta, relation=relation, records=records, runs=runs,
         minutes=minutes, seed=seed, beyond=checks.boolean("beyond", beyond),
         without=(without,) if isinstance(without, str) else tuple(without),
+        pairs=(pairs,) if isinstance(pairs, str) else tuple(pairs),
     )  # fmt: skip
     count = checks.integer("workers", workers, low=1, high=256)
     folder = None if out is None else Path(checks.folder("out", str(out)))

@@ -12,7 +12,7 @@ from tests.audit_faults.subjects import Subject, clip, draw_laplace, minimise_lo
 
 def wrong_jacobian_power(X, y, rng):
     """Objective perturbation that takes the curvature for linear in the norm of a row."""
-    norm, ridge = 100.0, 1000.0
+    norm, ridge = 100.0, 400.0
     left = 0.5 - math.log1p(0.25 * norm / ridge)  # the curvature is 0.25 norm^2
     return minimise_logistic(X[:, 0], y, ridge, rng.laplace(scale=2.0 * norm / left))
 

@@ -40,6 +40,8 @@ _MOST_FIRST = 2000  # and the most that are spent on a pair before some are left
 MOST_PAIRS = 60
 _KEPT = (12, 6, 2)  # pairs of the rounds after the first
 _SHARES = (0.3, 0.25, 0.2, 0.25)  # of the search's runs, by round
+# pairs that stay to the last round: what tells them apart may be too rare for the rounds before
+_SEATS = ("zeros/opposite", "zeros/zero")
 _LOOSE = 0.05  # error of the bounds by which pairs are ranked, but for the last round
 _START_SHARE = 0.25  # of the time may go into the starts of the first round
 _NAN_RUNS = 10
@@ -58,6 +60,7 @@ class Question:
         seed: Of pairs.
         beyond: Whether records are tried that the declaration excludes.
         without: Names of pairs, of parts of them, and of statistics to leave out.
+        pairs: Names of pairs or of parts of them, of which one is to be tried; empty for all.
     """
 
     epsilon: float
@@ -69,6 +72,7 @@ class Question:
     seed: int = 0
     beyond: bool = False
     without: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
 
     def identify(self, words: str) -> dict[str, Any]:
         """What kept runs hang on."""
@@ -76,11 +80,13 @@ class Question:
             "target": words, "epsilon": repr(self.epsilon), "delta": self.delta,
             "relation": self.relation, "records": self.kind.words(), "seed": self.seed,
             "beyond": self.beyond, "without": list(self.without),
+            "pairs": list(self.pairs),
         }  # fmt: skip
 
     def excludes(self, pair: Pair) -> bool:
         """Whether a pair is to be left out."""
-        return bool({pair.name, *pair.name.split("/")} & set(self.without))
+        names = {pair.name, *pair.name.split("/")}
+        return bool(names & set(self.without)) or not (not self.pairs or names & set(self.pairs))
 
 
 @dataclass
@@ -193,7 +199,10 @@ class _Search:
         best = self._attack(chosen, min(_MOST_FIRST, int(most / len(chosen))), _LOOSE)
         self.tried = len(chosen)
         for place, kept in enumerate(_KEPT, 1):
-            known = _list_best_pairs(best, kept)
+            seats = [pair for pair in chosen if pair.name in _SEATS]
+            known = list(
+                {pair.digest: pair for pair in (*_list_best_pairs(best, kept), *seats)}.values()
+            )
             is_last = place == len(_KEPT)
             if place == 2 and known:
                 near = list_variants(known[0], question.kind, question.relation, rng)

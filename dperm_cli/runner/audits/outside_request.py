@@ -22,7 +22,7 @@ from dperm_cli.runner.audits.outside_targets import PROGRAM
 
 KEYS = (
     "claim.epsilon", "claim.delta", "relation", "records", "runs", "minutes", "workers", "seed",
-    "beyond", "without", "format", "out",
+    "beyond", "without", "pairs", "format", "out",
 )  # fmt: skip
 SYNTAX = Syntax(keys=KEYS)
 LEAST_RUNS, MOST_RUNS = 100, 10**8
@@ -68,12 +68,14 @@ def parse(arguments: Sequence[str]) -> Asked:
     own = words.settings
     if "claim.epsilon" not in own:
         raise InputError("claim.epsilon", NOTHING, "has to be given: what is claimed")
-    without = tuple(word for word in own.get("without", "").split(",") if word)
+    without, pairs = (
+        tuple(word for word in own.get(key, "").split(",") if word) for key in ("without", "pairs")
+    )
     question = make_question(
         epsilon=_read(own["claim.epsilon"]), delta=_read(own.get("claim.delta", "0")),
         relation=own.get("relation", "replace_one"), records=own.get("records", _DEFAULT_KIND),
         runs=_read(own.get("runs", "40000")), minutes=_read(own.get("minutes", "10")),
-        seed=_read(own.get("seed", "0")), without=without,
+        seed=_read(own.get("seed", "0")), without=without, pairs=pairs,
         beyond=words.choose("beyond", ("false", "true")) == "true",
     )  # fmt: skip
     default = (os.cpu_count() or 1) if targets[0].startswith(PROGRAM) else 1
@@ -96,6 +98,7 @@ def make_question(
     seed: Any = 0,
     beyond: bool = False,
     without: Sequence[str] = (),
+    pairs: Sequence[str] = (),
 ) -> Question:
     """The question with every value checked.
 
@@ -107,10 +110,10 @@ def make_question(
     level = epsilon if is_nan else checks.number("claim.epsilon", epsilon, low=0.0, allowed=allowed)
     if not isinstance(records, str):
         raise InputError(KEY, records, "must be a text such as 'numeric:p=3,norm=1'")
-    for word in without:
-        known = (*KINDS, *PARTS)
-        if "/" not in word:
-            checks.choice("without", word, known)
+    for key, words, known in (("without", without, (*KINDS, *PARTS)), ("pairs", pairs, PARTS)):
+        for word in words:
+            if "/" not in word:
+                checks.choice(key, word, known)
     return Question(
         epsilon=level,
         delta=checks.number("claim.delta", delta, low=0.0, high=1.0, high_open=True),
@@ -121,6 +124,7 @@ def make_question(
         seed=checks.integer("seed", seed, low=0),
         beyond=beyond,
         without=tuple(without),
+        pairs=tuple(pairs),
     )
 
 
