@@ -44,6 +44,7 @@ COLUMNS = {
     "bound_upper": ("upper", "explicit", "excess_risk"),
     "order_upper": ("upper", "order", "excess_risk"),
     "bound_lower": ("lower", "explicit", "excess_risk"),
+    "bound_lower_gaussian": ("lower", "explicit", "gaussian_excess_risk"),
     "order_lower": ("lower", "order", "excess_risk"),
     "population_bound_upper": ("upper", "explicit", "population_risk"),
     "population_bound_lower": ("lower", "explicit", "population_risk"),
@@ -62,6 +63,8 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     ``bound_factor`` is the explicit upper bound over the explicit lower one. The mechanism's worst
     case is within this factor of what any mechanism with the same guarantee can promise for
     losses with the same Lipschitz constant: the lower bounds are about linear losses.
+    ``bound_lower_gaussian`` and ``bound_factor_gaussian`` are the same among mechanisms that are as
+    private as the plan by Gaussian events alone; they are left out for plans with other events.
 
     Args:
         at: the problem's public facts, the budget and the plan.
@@ -79,9 +82,14 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
         if values:
             row[name], row[f"{name}_id"] = (min if kind == "upper" else max)(values)
     row["bound_constant"] = "explicit" if "bound_upper" in row else "none"
-    upper, lower = row.get("bound_upper"), row.get("bound_lower")
-    if upper is not None and lower and math.isfinite(upper / lower):
-        row["bound_factor"] = upper / lower
+    if "bound_lower_gaussian" in row and row.get("bound_lower", 0.0) > row["bound_lower_gaussian"]:
+        row["bound_lower_gaussian"] = row["bound_lower"]
+        row["bound_lower_gaussian_id"] = row["bound_lower_id"]
+    upper = row.get("bound_upper")
+    for among in ("", "_gaussian"):
+        lower = row.get(f"bound_lower{among}")
+        if upper is not None and lower and math.isfinite(upper / lower):
+            row[f"bound_factor{among}"] = upper / lower
     return row
 
 

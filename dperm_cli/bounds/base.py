@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,10 +10,13 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events.base import Event, PrivacyLoss
 from dperm_cli.problem.problem import ProblemSpec
 
 # the quantities that a bound may be about
-QUANTITIES = ("excess_risk", "excess_risk_of_method", "population_risk", "steps")
+QUANTITIES = (
+    "excess_risk", "excess_risk_of_method", "gaussian_excess_risk", "population_risk", "steps",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Setting:
         noise_scale: the plan's noise scale, in the mechanism's unit.
         steps: the plan's number of steps.
         settings: the plan's settings.
+        mu: of the Gaussian privacy of all the plan's events; 0 where others are among them.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -43,12 +48,29 @@ class Setting:
     noise_scale: float
     steps: int
     settings: Mapping[str, Any]
+    mu: float = 0.0
 
     def find_chosen(self) -> Setting:
         """The same for the mechanism that this one has chosen, if it does choose."""
         if "chosen" not in self.settings:
             return self
         return replace(self, mechanism=self.settings["chosen"], settings=self.settings["inner"])
+
+
+def find_gaussian_mu(events: Iterable[Event], relation: str) -> float:
+    """The mu for which these events together are mu-Gaussian private.
+
+    Args:
+        events: of a plan.
+        relation: the neighbouring relation.
+
+    Returns:
+        mu, or 0 where an event has another privacy loss than a Gaussian one.
+    """
+    losses = [event.loss(relation) for event in events]
+    if any(loss != PrivacyLoss(mu2=loss.mu2) for loss in losses):
+        return 0.0
+    return math.sqrt(math.fsum(loss.mu2 for loss in losses))
 
 
 Condition = Callable[[Setting], "str | None"]

@@ -184,6 +184,19 @@ def hidden_directions(at: Setting) -> float:
     return 0.0 if found is None else max(0.0, found.value)
 
 
+@lower_bound(
+    "hidden directions (Gaussian)",
+    _check_set,
+    check(lambda at: at.mu > 0.0, "is for plans whose events are all Gaussian"),
+    quantity="gaussian_excess_risk",
+)
+def hidden_directions_gaussian(at: Setting) -> float:
+    """Any mechanism that is as private as the plan by Gaussian events alone (Theorem A)."""
+    law = Privacy(at.budget.epsilon, at.budget.delta, at.mu, at.budget.relation)
+    found = find_for(at.spec, law)
+    return 0.0 if found is None else max(0.0, found.value)
+
+
 def _list_counts(last: int) -> np.ndarray:
     """Numbers of records to try, from 1 to ``last``."""
     return np.unique(np.geomspace(1.0, max(last, 1), 120).astype(np.int64))

@@ -12,6 +12,8 @@ from scipy import integrate, stats
 from dperm_cli import cli
 from dperm_cli.bounds import hidden_directions as shares
 from dperm_cli.bounds import one_shot
+from dperm_cli.bounds.all_bounds import choose_best_bounds
+from dperm_cli.bounds.base import Setting, find_gaussian_mu
 from dperm_cli.bounds.hidden_lower import (
     Privacy,
     find_for,
@@ -21,6 +23,10 @@ from dperm_cli.bounds.hidden_lower import (
     find_on_ellipsoid,
 )
 from dperm_cli.bounds.minimax_gap import LINEAR, find_gaps
+from dperm_cli.core import registry
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
+from dperm_cli.mechanisms.sampling.exponential import Exponential
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import Regulariser, bare_spec
 from dperm_cli.sets import make_ball
@@ -213,6 +219,42 @@ def test_a_gaussian_release_attains_the_share_of_one_direction():
     share = float(law.square(1, np.array([k]))[0])
     assert np.mean(guess**2) == pytest.approx(share, abs=4e-3)
     assert np.mean(guess) == pytest.approx(share, abs=4e-3)
+
+
+def bound_row(mechanism, budget, p=30):
+    """The bound columns of a mechanism's plan on the README's problem."""
+    spec = bare_spec(456, 1.0, make_ball(10.0, p))
+    plan = mechanism.plan(spec, budget)
+    mu = find_gaussian_mu(plan.events, budget.relation)
+    at = Setting(spec, budget, plan.guarantee.kind, registry.find_name(type(mechanism)),
+                 plan.noise_scale, plan.steps, plan.settings, mu)  # fmt: skip
+    return choose_best_bounds(at), mu
+
+
+def test_plans_of_gaussian_events_have_the_sharper_bound_as_well():
+    budget = Budget(1.0, 4.81e-6)
+    row, mu = bound_row(NoisyGd(step_size="theory"), budget)
+    assert mu == pytest.approx(0.256898, rel=1e-5)
+    assert row["bound_lower"] == pytest.approx(31.336, rel=1e-4)
+    assert row["bound_lower_gaussian"] == pytest.approx(122.95, rel=2e-3)
+    assert row["bound_lower_gaussian_id"] == "hidden directions (Gaussian)"
+    assert row["bound_factor_gaussian"] == row["bound_upper"] / row["bound_lower_gaussian"]
+
+
+@pytest.mark.parametrize("mechanism", [Exponential(), NoisySgd(steps=100)])
+def test_plans_with_other_events_have_no_gaussian_bound(mechanism):
+    budget = Budget(1.0, 0.0 if isinstance(mechanism, Exponential) else 4.81e-6)
+    row, mu = bound_row(mechanism, budget, p=2)
+    assert mu == 0.0
+    assert row["bound_lower"] > 0.0
+    assert not {"bound_lower_gaussian", "bound_factor_gaussian"} & set(row)
+
+
+def test_the_bound_for_gaussian_events_is_never_the_smaller_one():
+    """At one step of a large epsilon the bound for any mechanism can be the larger one."""
+    for epsilon in (0.05, 1.0, 30.0):
+        row, _ = bound_row(NoisyGd(step_size="theory"), Budget(epsilon, 1e-9), p=2)
+        assert row["bound_lower_gaussian"] >= row["bound_lower"]
 
 
 def test_what_has_no_bound_says_so():

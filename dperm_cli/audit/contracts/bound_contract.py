@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from dperm_cli.audit.contracts.promises import count_tried, promise, require
-from dperm_cli.bounds.base import QUANTITIES, Bound, Setting, risk_range
+from dperm_cli.bounds.base import QUANTITIES, Bound, Setting, find_gaussian_mu, risk_range
 from dperm_cli.core import plugin_sources, registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.budget import Budget
@@ -51,7 +51,8 @@ def _make_settings(mechanisms: tuple[Any, ...]) -> tuple[Setting, ...]:
         for budget, made in itertools.product(_BUDGETS, mechanisms):
             with contextlib.suppress(Unsupported):
                 plan = made().plan(spec, budget)
-                facts = (plan.noise_scale, plan.steps, plan.settings)
+                mu = find_gaussian_mu(plan.events, budget.relation)
+                facts = (plan.noise_scale, plan.steps, plan.settings, mu)
                 name = registry.find_name(made)
                 found.append(Setting(spec, budget, plan.guarantee.kind, name, *facts))
     return tuple(found)

@@ -53,7 +53,10 @@ STABLE_COLUMNS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "di
 DIAGNOSTICS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role == "diagnostic")
 # Columns that are neither in a file nor in its digest where they are null, so that the records of
 # seeded runs, and of shipped plug-ins, keep their bytes.
-OPTIONAL: tuple[str, ...] = ("release", "plugins")
+OPTIONAL: tuple[str, ...] = (
+    "release", "plugins", "bound_lower_gaussian", "bound_lower_gaussian_id",
+    "bound_factor_gaussian",
+)  # fmt: skip
 # Of the kinds that hold one plain value: the types that are taken, and the type of the value.
 _PLAIN: dict[str, tuple[Any, type]] = {
     "text": (str, str),

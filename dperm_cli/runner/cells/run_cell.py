@@ -14,7 +14,7 @@ import numpy as np
 
 from dperm_cli import __version__
 from dperm_cli.bounds import all_bounds as bounds
-from dperm_cli.bounds.base import Setting
+from dperm_cli.bounds.base import Setting, find_gaussian_mu
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
 from dperm_cli.core.foreign_errors import hide_words
@@ -283,6 +283,7 @@ def _release(
             Setting(
                 spec=spec, budget=budget, kind=kind, mechanism=cell.mechanism_name,
                 noise_scale=plan.noise_scale, steps=plan.steps, settings=plan.settings,
+                mu=find_gaussian_mu(plan.events, budget.relation),
             )
         )  # fmt: skip
     common["settings"] |= describe_radius(prepared)

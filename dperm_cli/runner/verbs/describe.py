@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.bounds import all_bounds as bounds
-from dperm_cli.bounds.base import Setting
+from dperm_cli.bounds.base import Setting, find_gaussian_mu
 from dperm_cli.core import checks, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
@@ -233,7 +233,8 @@ def _outlook(
     row |= {key: made.settings[key] for key in CHOICE_KEYS if key in made.settings}
     if given == "none":  # bounds are about private releases
         return row
-    at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
+    mu = find_gaussian_mu(made.events, budget.relation)
+    at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings, mu)
     return row | bounds.choose_best_bounds(at)
 
 

@@ -1,0 +1,51 @@
+"""The table of claims in paper.md: `python -m tests.structure.paper_counts` writes it anew."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "paper.md"
+# begins of the names of a paper's experiments
+PAPERS = {
+    "Bassily": ("bst14", "leak"),
+    "Kasivis": ("kj16",),
+    "Jain": ("jt13",),
+    "Duchi": ("djw12",),
+}
+DECIDED = ("confirmed", "refuted, as filed", "refuted")
+# verdicts of the summary on the page of claims, at full size
+_VERDICT = re.compile(r"(\d+) (confirmed|refuted, as filed|refuted)(?=;|$)")
+
+
+def count_claims() -> dict[str, tuple[int, int, int, int]]:
+    """Of each paper: claims, those confirmed, those refuted, and the others."""
+    page = (ROOT / "docs" / "claims.md").read_text()
+    rows = re.findall(r"^\| \[(\w+)\]\(#\w+\) \| (\d+) \| .* \| (.*) \|$", page, re.M)
+    counted = {}
+    for name, begins in PAPERS.items():
+        total, found = 0, Counter[str]()
+        for experiment, claims, verdicts in rows:
+            if experiment.startswith(begins):
+                total += int(claims)
+                found.update({word: int(n) for n, word in _VERDICT.findall(verdicts)})
+        confirmed, as_filed, refuted = (found[word] for word in DECIDED)
+        refuted += as_filed
+        counted[name] = (total, confirmed, refuted, total - confirmed - refuted)
+    return counted
+
+
+def write_counts(text: str) -> str:
+    """The text of the paper with the counts of today."""
+    for name, counts in count_claims().items():
+        cells = " | ".join(map(str, counts))
+        row = re.compile(rf"^(\| {name}[^|]*) \| \d+ \| \d+ \| \d+ \| \d+ \|$", re.M)
+        text, changed = row.subn(rf"\1 | {cells} |", text)
+        assert changed == 1, name
+    return text
+
+
+if __name__ == "__main__":
+    PAPER.write_text(write_counts(PAPER.read_text()))
