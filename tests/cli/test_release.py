@@ -266,7 +266,7 @@ def test_a_table_may_have_any_name(capsys):
 
 def test_a_mechanism_without_a_secure_form_is_refused_by_name(capsys):
     write()
-    code, out, err = release(capsys, "mechanism=noisy_sgd")
+    code, out, err = release(capsys, "mechanism=newton")
     assert (code, out) == (1, "")
     assert "unsupported" in err
     assert "noisy_gd" in err  # the nearest one that has
