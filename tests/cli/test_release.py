@@ -269,7 +269,7 @@ def test_a_mechanism_without_a_secure_form_is_refused_by_name(capsys):
     code, out, err = release(capsys, "mechanism=newton")
     assert (code, out) == (1, "")
     assert "unsupported" in err
-    assert "noisy_gd" in err  # the nearest one that has
+    assert "use mechanism=approximate_minima_perturbation" in err  # the nearest that has one
     assert not Path("outputs").exists()
 
 
