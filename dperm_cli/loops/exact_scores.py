@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dperm_cli.loops import vector_lanes as lanes
@@ -18,6 +16,7 @@ from dperm_cli.loops.slopes import (
     ROUNDER,
     SQUARED,
     exp,
+    log_of_one_plus,
 )
 
 
@@ -33,7 +32,7 @@ def _rounded_part(u, width):
 def value(code, z, y, width):
     """The loss ``code`` of ``loops.slopes`` at margin z, label y."""
     if code == LOGISTIC:
-        return math.log1p(exp(-abs(y * z))) + max(-y * z, 0.0)
+        return log_of_one_plus(exp(-abs(y * z))) + max(-y * z, 0.0)
     if code == HINGE:
         return max(1.0 - y * z, 0.0)
     if code == SQUARED:

@@ -29,8 +29,9 @@ from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
-from dperm_cli.loops.sgd import Rows, cores, learning_rate, run_in_chunks
+from dperm_cli.loops.sgd import Rows, learning_rate, run_in_chunks
 from dperm_cli.loops.slopes import L1_MEDIAN, exp, slope
+from dperm_cli.loops.thread_count import count_threads
 
 EUCLID, ENTROPY, POWER = 0, 1, 2
 _ROUNDS, _ENOUGH = 120, 1e-13  # of the search for the l_1 ball's threshold
@@ -330,7 +331,7 @@ def run(
         raise ValueError(f"{len(theta)} chains need keys of shape {(len(theta), 2)}")
     state, total = np.zeros_like(theta), np.zeros_like(theta)
     width = local_channels.blocks(coding.shape, theta.shape[1])
-    workers = max(1, min(len(theta), threads or cores()))
+    workers = max(1, min(len(theta), threads or count_threads()))
     edges = [len(theta) * g // workers for g in range(workers + 1)]
     groups = [slice(a, b) for a, b in pairwise(edges)]
 

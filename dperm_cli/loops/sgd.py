@@ -15,7 +15,6 @@ result depends on its keys alone: not on its neighbours, the threads, or the chu
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from dperm_cli.loops.jit import compile_inline, compile_loop, fma
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
+from dperm_cli.loops.thread_count import count_threads
 
 CONSTANT, INV_SQRT, INV = 0, 1, 2
 LAST, AVERAGE, SUFFIX_AVERAGE = 0, 1, 2
@@ -89,7 +89,11 @@ def rows(x: np.ndarray | sparse.csr_array, y: np.ndarray) -> Rows:
 def _plain(array: Any, dtype: Any) -> np.ndarray:
     """A C-contiguous array of ``dtype``, never flagged read-only (which would be another type to
     compile for; no kernel writes to records)."""
-    array = np.ascontiguousarray(array, dtype=dtype)
+    return unlock(np.ascontiguousarray(array, dtype=dtype))
+
+
+def unlock(array: np.ndarray) -> np.ndarray:
+    """The array, or a view of it that is not flagged read-only, for a kernel that only reads."""
     return array if array.flags.writeable else np.asarray(_Unlocked(array))
 
 
@@ -397,16 +401,16 @@ def _check(state: State) -> None:
 
 
 def advance(state: State, until: int, threads: int | None = None) -> None:
-    """Run every chain up to step ``until``, on up to ``threads`` threads (default: all cores)."""
+    """Run every chain up to step ``until``; ``threads`` are as many as there may be by default."""
     chains, p = state.theta.shape
     pattern = gaussian_noise.pattern(
         gaussian_noise.block_steps(p, until - state.done), (p + 1) // 2
     )
-    groups = _groups(chains, threads or cores())
+    groups = _groups(chains, threads or count_threads())
     if len(groups) == 1:
         _advance_group(state, groups[0], pattern, until)
     else:
-        with ThreadPoolExecutor(min(len(groups), threads or cores())) as pool:
+        with ThreadPoolExecutor(min(len(groups), threads or count_threads())) as pool:
             list(pool.map(lambda group: _advance_group(state, group, pattern, until), groups))
     state.done = until
 
@@ -427,14 +431,6 @@ def _groups(chains: int, threads: int) -> list[slice]:
     count = min(chains, threads * -(-count // threads))
     edges = [chains * g // count for g in range(count + 1)]
     return [slice(a, b) for a, b in pairwise(edges)]
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # systems that do not bind processes to cores
-        return os.cpu_count() or 1
 
 
 def run(
@@ -462,7 +458,7 @@ def run(
         steps steps // 2 onwards.
     loss_width : the half-width of a huberized loss; the others ignore it.
     progress : called with (steps done, steps) about twice a second, on the calling thread.
-    threads : how many chain groups run at once (default: all cores).
+    threads : how many chain groups run at once (default: ``count_threads``).
     """
     state = start(x, y, theta0, noise, **rule)
     run_in_chunks(lambda _, until: advance(state, until, threads), state.steps, progress)

@@ -43,12 +43,18 @@ def _address(context, builder, kind, array, offset, target):
     return builder.bitcast(builder.gep(data, [offset]), target.as_pointer())
 
 
-def _reader(result, target):
+def _reader(result, target, single):
+    """Reads numbers of double precision, or of single precision, which become double ones."""
+
     @operation
     def read(_context, array, offset):
+        is_single = array.dtype == types.float32
+
         def emit(context, builder, signature, args):
-            place = _address(context, builder, signature.args[0], args[0], args[1], target)
-            return builder.load(place, align=8)
+            stored = single if is_single else target
+            place = _address(context, builder, signature.args[0], args[0], args[1], stored)
+            read = builder.load(place, align=4 if is_single else 8)
+            return builder.fpext(read, target) if is_single else read
 
         return result(array, types.int64), emit
 
@@ -68,8 +74,9 @@ def _writer(result, target):
     return write
 
 
-load, store = _reader(_lanes, _VECTOR), _writer(_lanes, _VECTOR)
-load_one, store_one = _reader(types.float64, _DOUBLE), _writer(types.float64, _DOUBLE)
+load = _reader(_lanes, _VECTOR, ir.VectorType(ir.FloatType(), WIDTH))
+load_one = _reader(types.float64, _DOUBLE, ir.FloatType())
+store, store_one = _writer(_lanes, _VECTOR), _writer(types.float64, _DOUBLE)
 
 
 @operation

@@ -16,6 +16,7 @@ from dperm_cli.loops import (
     exact_scores,
     exponential_noise,
     gaussian_noise,
+    gradient_sums,
     grid_walk,
     local_channels,
     local_learning,
@@ -49,6 +50,8 @@ def warmup() -> float:
         noise = SealedBatches(key, key, 1.0, 1, 2)
         sgd.run(matrix, y, theta, noise, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
+        gradient_sums.sum_gradients(rows, theta, 0, 0.0)
+        gradient_sums.sum_losses(rows, theta, 0, 0.0)
         exact_scores.score_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros(1, np.int64))
         exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dperm_cli.core.fields import CheckedFields
 from dperm_cli.core.registry import Plugin
-from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.data import Bounds, Data, Minorant, sum_blocks
 
 _BLOCK_ENTRIES = 1_000_000
 
@@ -119,6 +119,18 @@ class PerRecord(Plugin, CheckedFields):
     def closes_gap(self) -> bool:
         """Whether solvers can make the duality gap as small as rounding allows."""
         return self.smoothness is not None or self.envelope_dual is not None
+
+    def sum_values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The summed loss at each row of [..., p], shape [...]."""
+        return sum_blocks(lambda block: np.sum(self.values(theta, block), axis=-1), data)
+
+    def has_compiled_sums(self, data: Data) -> bool:
+        """Whether ``gradient`` and ``sum_values`` are compiled, for rows such as these.
+
+        They then take a block of records at a time, and what they give at a point does not depend
+        on the other points.
+        """
+        return False
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The dual point that certifies theta [p]: here theta, since ``minorant`` is a tangent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from scipy import sparse
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.public_facts import Bounds, Matrix, PublicFacts
 from dperm_cli.problem.record_names import NO_RECORD, name_records
+
+_BLOCK_RECORDS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,14 @@ class Minorant(NamedTuple):
     terms: float
 
 
+def sum_blocks(function: Callable[[Data], np.ndarray], data: Data) -> np.ndarray:
+    """The sum over blocks of records of ``function``, which never sees more than a block."""
+    if data.n <= _BLOCK_RECORDS:
+        return function(data)
+    starts = range(0, data.n, _BLOCK_RECORDS)
+    return np.sum([function(data.take(slice(at, at + _BLOCK_RECORDS))) for at in starts], axis=0)
+
+
 def pad_with_zeros(data: Data, population: int) -> Data:
     """The data filled up to ``population`` records with rows of zeros.
 
@@ -189,4 +200,4 @@ def pad_with_zeros(data: Data, population: int) -> Data:
     return replace(data, x=x, y=np.append(data.y, np.ones(extra)), names=names)
 
 
-__all__ = ["Bounds", "Data", "Matrix", "Minorant", "PublicFacts", "pad_with_zeros"]
+__all__ = ["Bounds", "Data", "Matrix", "Minorant", "PublicFacts", "pad_with_zeros", "sum_blocks"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core.digests import hash_parts
-from dperm_cli.problem.data import Bounds, Data, PublicFacts
+from dperm_cli.problem.data import Bounds, Data, PublicFacts, sum_blocks
 from dperm_cli.problem.regulariser import Regulariser
 
 # What a loss and a set have to be is said where they live, above this room: every loss is a
@@ -143,12 +143,15 @@ class Problem:
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss at each row of [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        total = np.sum(self.loss.values(theta, self.data), axis=-1) + self.penalty.value(theta)
+        total = self.loss.sum_values(theta, self.data) + self.penalty.value(theta)
         return total if self.tilt is None else total + theta @ self.tilt
 
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the regulariser, [..., p]."""
-        return self.loss.gradient(np.asarray(theta, dtype=float), self.data)
+        theta = np.asarray(theta, dtype=float)
+        if self.loss.has_compiled_sums(self.data):
+            return self.loss.gradient(theta, self.data)
+        return sum_blocks(lambda block: self.loss.gradient(theta, block), self.data)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """A subgradient of the objective, [..., p]."""

@@ -71,7 +71,10 @@ class CentralView:
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """The sum over records of the loss's subgradient at each row of [..., p], without ridge."""
-        return map_points(self._problem.data_gradient, theta)
+        problem = self._problem
+        if self.loss.has_compiled_sums(problem.data):
+            return problem.data_gradient(theta)
+        return map_points(problem.data_gradient, theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Sum over the records ``batch`` ([b]) of the subgradient at each row of [..., p]."""

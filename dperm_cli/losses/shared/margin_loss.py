@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
@@ -45,9 +46,32 @@ class Glm(PerRecord):
         return self.value(margins(theta, data), data.y)
 
     def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """Sum over records of one subgradient, [..., p]."""
+        """Sum over records of one subgradient, [..., p].
+
+        A loss with a compiled slope is summed by blocks of records (``loops.gradient_sums``).
+        """
+        if self.has_compiled_sums(data):
+            from dperm_cli.loops import gradient_sums
+
+            records, flat = gradient_sums.wrap_rows(data.x, data.y), theta.reshape(-1, data.p)
+            sums = gradient_sums.sum_gradients(records, flat, self.code, self.width)
+            return sums.reshape(theta.shape)
         slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
         return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
+
+    def sum_values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The summed loss at each row of [..., p], shape [...]."""
+        if not self.has_compiled_sums(data):
+            return super().sum_values(theta, data)
+        from dperm_cli.loops import gradient_sums
+
+        records, flat = gradient_sums.wrap_rows(data.x, data.y), theta.reshape(-1, data.p)
+        sums = gradient_sums.sum_losses(records, flat, self.code, self.width)
+        return sums.reshape(theta.shape[:-1])
+
+    def has_compiled_sums(self, data: Data) -> bool:
+        """Whether there is a compiled slope, and rows in memory and not made when needed."""
+        return self.code is not None and (isinstance(data.x, np.ndarray) or sparse.issparse(data.x))
 
     def lipschitz(self, bounds: Bounds) -> float:
         """row_bound * slope_bound, the Lipschitz constant for records within the bounds."""

@@ -31,7 +31,7 @@ from dperm_cli.runner.sweep.attempts import Attempts
 
 NAMES = ("local", "dask", "submitit")
 _SCHEMES = ("tcp://", "tls://")
-MOST_WORKERS = 4096
+MOST_WORKERS, MOST_THREADS = 4096, 256
 _JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLURM starts
 # Fewer cells per worker than this do not justify starting a process.
 WORTH = 16
@@ -103,6 +103,11 @@ class Options(CheckedFields):
         Range(1, MOST_WORKERS),
         Help("cells at once; auto = as many as there are cores"),
     ] = 1
+    threads: Annotated[
+        Count | Auto,
+        Range(1, MOST_THREADS),
+        Help("of one worker; auto = the cores by the workers of this machine"),
+    ] = "auto"
     address: Annotated[
         str,
         Check(check_address),
@@ -143,6 +148,17 @@ class Options(CheckedFields):
             _need("submitit", "backend", "submitit", "slurm")
             if "cluster" not in self.slurm:
                 slurm_jobs.check("submitit", self.slurm)
+
+    def count_threads(self, backend: Backend | None) -> int:
+        """Threads of one worker: workers times threads is no more than the cores of a machine.
+
+        A worker of a cluster has one, unless more are asked for.
+        """
+        if self.threads != "auto":
+            return self.threads
+        if backend is None:
+            return cores()
+        return max(1, cores() // backend.workers) if isinstance(backend, Local) else 1
 
     def choose_backend(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""

@@ -9,6 +9,7 @@ from collections.abc import Generator, Sequence
 from dperm_cli.core import plugin_sources
 from dperm_cli.core.files import remove_abandoned
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.loops.thread_count import use_threads
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
@@ -73,7 +74,7 @@ def _run(
     else:
         shown.note(f"{len(todo)} cells for {backend.workers} workers")
         outcomes = _run_on_backend(backend, todo, store, force, options, shown)
-    with contextlib.closing(outcomes):
+    with use_threads(options.count_threads(backend)), contextlib.closing(outcomes):
         for outcome in outcomes:
             shown.finish_cell(outcome, label(by_key[outcome.key]))
             if outcome.status == "failed" and options.on_error == "stop":
@@ -102,6 +103,7 @@ def _run_on_backend(
             stop_early=options.on_error == "stop",
             parent=os.getpid() if backend.owned else None,
             plugins=plugin_sources.list_sources(),
+            threads=options.count_threads(backend),
         )
         yield from Supervisor(backend, setup, shown.note).run(todo)
 

@@ -25,6 +25,7 @@ from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
 from dperm_cli.core.plugin_sources import PluginSource, use_sources
+from dperm_cli.loops.thread_count import use_threads
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
@@ -135,6 +136,7 @@ class Setup:
 
     ``parent`` is the process to end with, if any. ``alone`` is True for a cell that runs by
     itself because a worker died at it. ``plugins`` are those from outside that cells may name.
+    ``threads`` is how many a worker may use at once.
     """
 
     out: Path
@@ -146,6 +148,7 @@ class Setup:
     parent: int | None
     alone: bool = False
     plugins: tuple[PluginSource, ...] = ()
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ def run_chunk(setup: Setup, chunk: Chunk) -> Report:
                 use_cache(setup.cache),
                 contextlib.chdir(folder),
                 use_sources(setup.plugins),
+                use_threads(setup.threads),
             ):
                 if has_ended():
                     return Report(())

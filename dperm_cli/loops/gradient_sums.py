@@ -1,0 +1,192 @@
+"""Sums over records of gradients and of losses, for losses of one margin, by blocks of records.
+
+The records are divided into parts, and a part into blocks that stay in cache. Every record's
+margin, slope and loss are computed in an order that the record alone fixes. A part is summed record
+by record, and the parts in pairs, in a fixed order. The division depends on the numbers of records
+and of columns alone. So a sum has the same bits for any number of threads, and whatever other
+points it is computed at.
+
+Rows may be single precision numbers. They are turned into doubles as they are read, and everything
+is computed in doubles.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.loops import vector_lanes as lanes
+from dperm_cli.loops.exact_scores import value
+from dperm_cli.loops.jit import compile_inline, compile_loop, fma
+from dperm_cli.loops.sgd import Rows, rows, unlock
+from dperm_cli.loops.slopes import LOGISTIC, slopes
+from dperm_cli.loops.thread_count import run_in_threads
+
+_LEAST_PART = 4096  # records
+_MOST_PARTS = 64
+_MOST_SUMS = 1 << 22  # numbers that the sums of all parts hold, for one point
+_BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
+_SMALL = 1 << 17  # numbers in the records, times points: up to here one thread is faster
+
+
+@compile_inline
+def _margins(rows, begin, z, theta, m):
+    """z[i] <- <x_{begin + i}, theta_m>."""
+    has_csr, x, indptr, columns, values, _ = rows
+    p = theta.shape[1]
+    if has_csr:
+        for i in range(z.size):
+            total = 0.0
+            for k in range(indptr[begin + i], indptr[begin + i + 1]):
+                total = fma(np.float64(values[k]), theta[m, columns[k]], total)
+            z[i] = total
+    else:
+        for i in range(z.size):
+            z[i] = lanes.dot(x, (begin + i) * p, theta, m * p, p)
+
+
+@compile_inline
+def _add_rows(rows, begin, weights, out, m):
+    """out[m] += sum_i weights[i] x_{begin + i}, record after record."""
+    has_csr, x, indptr, columns, values, _ = rows
+    p, count = out.shape[1], weights.size
+    if has_csr:
+        for i in range(count):
+            for k in range(indptr[begin + i], indptr[begin + i + 1]):
+                column = columns[k]
+                out[m, column] = fma(np.float64(values[k]), weights[i], out[m, column])
+        return
+    # four records at a time: a sum is read and written once for them
+    fours, to = count - count % 4, m * p
+    whole = p - p % 4
+    for i in range(0, fours, 4):
+        a = (begin + i) * p
+        b, c, d = a + p, a + 2 * p, a + 3 * p
+        w0, w1 = lanes.spread(weights[i]), lanes.spread(weights[i + 1])
+        w2, w3 = lanes.spread(weights[i + 2]), lanes.spread(weights[i + 3])
+        for k in range(0, whole, 4):
+            total = lanes.load(out, to + k)
+            total = lanes.mul_add(lanes.load(x, a + k), w0, total)
+            total = lanes.mul_add(lanes.load(x, b + k), w1, total)
+            total = lanes.mul_add(lanes.load(x, c + k), w2, total)
+            lanes.store(out, to + k, lanes.mul_add(lanes.load(x, d + k), w3, total))
+        for k in range(whole, p):
+            one = lanes.load_one(out, to + k)
+            one = fma(lanes.load_one(x, a + k), weights[i], one)
+            one = fma(lanes.load_one(x, b + k), weights[i + 1], one)
+            one = fma(lanes.load_one(x, c + k), weights[i + 2], one)
+            one = fma(lanes.load_one(x, d + k), weights[i + 3], one)
+            lanes.store_one(out, to + k, one)
+    for i in range(fours, count):
+        a, weight = (begin + i) * p, lanes.spread(weights[i])
+        for k in range(0, whole, 4):
+            total = lanes.mul_add(lanes.load(x, a + k), weight, lanes.load(out, to + k))
+            lanes.store(out, to + k, total)
+        for k in range(whole, p):
+            one = fma(lanes.load_one(x, a + k), weights[i], lanes.load_one(out, to + k))
+            lanes.store_one(out, to + k, one)
+
+
+@compile_loop
+def add_gradients(rows, begin, end, theta, code, width, out):
+    """out [m, p] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
+    y = rows[5]
+    block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
+    room = np.empty(block)
+    for start in range(begin, end, block):
+        stop = min(start + block, end)
+        z = room[: stop - start]
+        for m in range(theta.shape[0]):
+            _margins(rows, start, z, theta, m)
+            slopes(code, z, y[start:stop], width)
+            _add_rows(rows, start, z, out, m)
+
+
+@compile_loop
+def add_losses(rows, begin, end, theta, code, width, out):
+    """out [m] += sum over the records begin .. end - 1 of the loss at theta [m, p]."""
+    y = rows[5]
+    block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
+    room = np.empty(block)
+    for start in range(begin, end, block):
+        stop = min(start + block, end)
+        z = room[: stop - start]
+        for m in range(theta.shape[0]):
+            _margins(rows, start, z, theta, m)
+            if code == LOGISTIC:  # a loop of its own: it vectorises
+                for i in range(z.size):
+                    z[i] = value(LOGISTIC, z[i], y[start + i], width)
+            else:
+                for i in range(z.size):
+                    z[i] = value(code, z[i], y[start + i], width)
+            total = 0.0
+            for i in range(z.size):
+                total += z[i]
+            out[m] += total
+
+
+def divide(n: int, p: int) -> list[tuple[int, int]]:
+    """The parts of n records of p columns: where each begins and ends.
+
+    >>> divide(10_000, 3)
+    [(0, 5000), (5000, 10000)]
+    """
+    count = max(1, min(n // _LEAST_PART, _MOST_SUMS // max(p, 1), _MOST_PARTS))
+    return list(pairwise(n * part // count for part in range(count + 1)))
+
+
+def wrap_rows(x: Any, y: np.ndarray) -> Rows:
+    """The records as compiled loops take them; single precision rows stay what they are.
+
+    Args:
+        x: Rows [n, p], dense or sparse.
+        y: Labels or targets [n].
+    """
+    stays = isinstance(x, np.ndarray) and x.dtype == np.float32 and x.flags.c_contiguous
+    return rows(x[:0], y)._replace(x=unlock(x)) if stays else rows(x, y)
+
+
+def sum_gradients(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:
+    """The sum over all records of slope(<x, theta>; y) x at each row of ``theta``.
+
+    Args:
+        records: Rows [n, p], and their labels or targets.
+        theta: Points [m, p].
+        code: Of the loss (``loops.slopes``).
+        width: Half-width of a huberized loss; the others ignore it.
+
+    Returns:
+        The sums [m, p].
+    """
+    return _sum_parts(add_gradients, records, theta, code, width, theta.shape)
+
+
+def sum_losses(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:
+    """The sum over all records of their loss at each row of ``theta`` [m, p]: [m]."""
+    return _sum_parts(add_losses, records, theta, code, width, theta.shape[:1])
+
+
+def _sum_parts(
+    add: Any, records: Rows, theta: np.ndarray, code: int, width: float, shape: tuple[int, ...]
+) -> np.ndarray:
+    theta = np.ascontiguousarray(theta, dtype=float)
+    if not records.has_csr and records.x.shape != (records.y.size, theta.shape[1]):
+        raise ValueError(
+            f"records {records.x.shape} do not fit {theta.shape}"
+        )  # nothing checks below
+    stored = records.values.size if records.has_csr else records.x.size
+
+    def sum_part(part: tuple[int, int]) -> np.ndarray:
+        out = np.zeros(shape)
+        add(records, part[0], part[1], theta, code, width, out)
+        return out
+
+    parts = divide(records.y.size, theta.shape[1])
+    is_small = stored * len(theta) <= _SMALL
+    found = [sum_part(part) for part in parts] if is_small else run_in_threads(sum_part, parts)
+    while len(found) > 1:
+        pairs = [found[k] + found[k + 1] for k in range(0, len(found) - 1, 2)]
+        found = pairs + found[len(pairs) * 2 :]
+    return found[0]

@@ -1,0 +1,52 @@
+"""How many threads a loop of this process may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_asked: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # systems that do not bind processes to cores
+        return os.cpu_count() or 1
+
+
+def count_threads() -> int:
+    """Threads that a loop may use: what ``use_threads`` says, and all cores without it."""
+    return _asked.get() or cores()
+
+
+@contextmanager
+def use_threads(count: int | None) -> Iterator[None]:
+    """Let the loops in the block use so many threads; None for all cores.
+
+    No result depends on it.
+
+    >>> with use_threads(3):
+    ...     count_threads()
+    3
+    """
+    before = _asked.set(count)
+    try:
+        yield
+    finally:
+        _asked.reset(before)
+
+
+def run_in_threads(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """``work`` of every item, in the order of the items, by as many threads as there may be."""
+    items = list(items)
+    threads = min(len(items), count_threads())
+    if threads < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, items))
