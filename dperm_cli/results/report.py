@@ -12,7 +12,7 @@ from typing import Any
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import read_bytes, remove_file, write_atomically
-from dperm_cli.results.charts import experiment_figure, figure_drawing, study_figure
+from dperm_cli.results.charts import drawn_figures, experiment_figure, figure_drawing, study_figure
 from dperm_cli.results.charts.chart_model import Figure
 from dperm_cli.results.charts.study_view import StudyView
 from dperm_cli.results.claims import experiment_tables
@@ -242,6 +242,9 @@ def _describe_figure(
 def _write_figures(files: _Files, store: Store, figure: Figure | None) -> None:
     """Draw and write the figure and its caption; with nothing to draw, older ones are deleted."""
     found: dict[str, bytes] = {}
+    if figure is not None and drawn_figures.is_drawn(figure, store.out, (*FIGURES, CAPTION)):
+        files.written += [*FIGURES, CAPTION]
+        return
     if figure is not None:
         drawn = figure_drawing.draw_files(figure)
         found = {name: drawn[name.rpartition(".")[2]] for name in FIGURES}
@@ -252,6 +255,8 @@ def _write_figures(files: _Files, store: Store, figure: Figure | None) -> None:
             continue
         with files.keep_fault(name):
             remove_file(store.out / name)
+    if figure is not None:
+        drawn_figures.remember(figure, found)
 
 
 def _list_gaps(store: Store, states: Mapping[str, str]) -> list[str]:
