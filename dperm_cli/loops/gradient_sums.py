@@ -144,8 +144,10 @@ def wrap_rows(x: Any, y: np.ndarray) -> Rows:
         x: Rows [n, p], dense or sparse.
         y: Labels or targets [n].
     """
-    stays = isinstance(x, np.ndarray) and x.dtype == np.float32 and x.flags.c_contiguous
-    return rows(x[:0], y)._replace(x=unlock(x)) if stays else rows(x, y)
+    if not (isinstance(x, np.ndarray) and x.dtype == np.float32 and x.flags.c_contiguous):
+        return rows(x, y)
+    empty = rows(x[:0], y)
+    return Rows(False, unlock(x), *empty[2:])
 
 
 def sum_gradients(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:

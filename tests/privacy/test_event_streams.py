@@ -135,9 +135,12 @@ def test_a_ledger_takes_no_relation_partition_or_noise_that_there_is_not():
             ledger_totals.rebuild_event({"event": name})
 
 
+BATCHES = ("DisjointBatches", "SampledGaussian")
+
+
 def test_which_have_a_form_on_a_grid():
     for name, event in EVENTS.items():
-        if name in ("Gaussian", "Laplace", "GammaNorm") or name.startswith("DisjointBatches"):
+        if name in ("Gaussian", "Laplace", "GammaNorm") or name.startswith(BATCHES):
             assert event.grid_diagonal(9) == (9.0 if name == "Laplace" else 3.0)
         elif name == "GaussianMoments":
             assert event.grid_diagonal(9) == math.sqrt(45 + 9)  # a triangle of 9 and a vector

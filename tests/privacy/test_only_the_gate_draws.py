@@ -35,6 +35,9 @@ GENERATORS = {
     "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
     "runner/audit_request.py",  # a fresh seed for an audit
     "runner/audits/fuzz.py",  # a fresh seed for a search
+    "runner/audits/outside_audit.py",  # data sets on which foreign mechanisms are tried
+    "runner/audits/outside_targets.py",  # fresh seeds for these
+    "results/claims/intervals.py",  # the bootstrap of claims
     "runner/verbs/ask.py",  # a fresh seed for a session
     "runner/models/session_record.py",  # names of sessions
     "runner/models/budget_ledger.py",  # names of entries

@@ -15,7 +15,7 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.loops import exact_noise, reduced_sgd
 from dperm_cli.privacy import secure_noise
-from dperm_cli.privacy.events import Channel, Gaussian, SampledGaussian
+from dperm_cli.privacy.events import Channel, Exponential, Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid, grid_for, put_on_grid
 from dperm_cli.views.grid import GridView
@@ -166,11 +166,11 @@ def test_a_secure_gate_rounds_what_it_is_given_and_refuses_no_value():
 
 def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
     event = put_on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
-    sampled = SampledGaussian(3.0, 0.5, 1, 5, "fixed")
-    gate = Gate.secure(3, Grid(-20), ([event, sampled], "replace_one"))
+    law = Exponential(0.02, 3.0, 2)
+    gate = Gate.secure(3, Grid(-20), ([event, law], "replace_one"))
     assert not gate.can_run_compiled
     with pytest.raises(PrivacyError, match="seeded"):
-        gate.stream(sampled, 2)
+        gate.stream(law, 2)
     with pytest.raises(PrivacyError, match="no event"):
         gate.stream(event.change_fields(scale=3.0), 2)
     noise = gate.stream(event, 2)
