@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from dperm_cli.core import registry
 from dperm_cli.core.fields import CheckedFields
+from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class DataSet(registry.Plugin, CheckedFields):
         size: the pair (records, columns) where it is declared or published.
         table: how raw cells become rows (``TableSchema``), of a table with a schema.
         is_raw: whether rows are scaled or shortened on columns of any units, of a file.
+        split_later: how records are held out after ``load_parts`` (``row_pipeline.Split``); None
+            where there are no parts.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
     >>> class Coins(DataSet):
@@ -91,6 +94,7 @@ class DataSet(registry.Plugin, CheckedFields):
     target_bounds: Any = None
     law: ClassVar[str] = ""
     cube_half_side: Any = None
+    split_later: Any = None
     excess: Any = None
     is_raw: Any = False
     invalid: Any = "refuse"
@@ -106,6 +110,10 @@ class DataSet(registry.Plugin, CheckedFields):
         """
         n, p = self.size or (None, None)
         return Size(n, p)
+
+    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+        """The records a part at a time, none of them held out; for sets with ``split_later``."""
+        raise NotImplementedError
 
     @property
     def default_loss(self) -> str:

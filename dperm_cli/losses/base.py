@@ -13,6 +13,7 @@ from scipy import sparse
 from dperm_cli.core.fields import CheckedFields
 from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Bounds, Data, Minorant, sum_blocks
+from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows, slice_rows
 
 _BLOCK_ENTRIES = 1_000_000
 
@@ -207,16 +208,22 @@ def largest_eigenvalue(x: Any) -> float:
 
     It is at most the squared Frobenius norm, and positive.
     """
-    squares = x.multiply(x).sum() if sparse.issparse(x) else np.sum(np.square(x))
+    squares = x.multiply(x).sum() if sparse.issparse(x) else _sum_squares(x)
     v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
     value = 0.0
     for _ in range(30):
-        v = x.T @ (x @ v)
+        v = add_rows(x, multiply_rows(x, v))
         value = float(np.linalg.norm(v))
         if value == 0:
             break
         v /= value
     return max(min(1.2 * value, float(squares)), np.finfo(float).tiny)
+
+
+def _sum_squares(x: np.ndarray) -> float:
+    if not is_single(x):
+        return np.sum(np.square(x))
+    return math.fsum(np.sum(np.square(x[part], dtype=np.float64)) for part in slice_rows(x))
 
 
 def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
@@ -225,7 +232,7 @@ def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
     step = max(1, _BLOCK_ENTRIES // p)
     total = np.zeros((p, p))
     for start in range(0, n, step):
-        rows = to_dense(x[start : start + step])
+        rows = to_dense(x[start : start + step]).astype(np.float64, copy=False)
         total += rows.T @ (rows * weights[start : start + step, None])
     return total
 

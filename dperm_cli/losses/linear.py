@@ -11,6 +11,7 @@ import numpy as np
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.cone_program import ConeProgram, ToDual
 from dperm_cli.problem.data import Data, Minorant
+from dperm_cli.problem.row_products import add_rows
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ class Linear(Glm):
     def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
         """Its slopes, which are the dual point."""
         slopes = self.slope(np.zeros(data.n), data.y)
-        program.linear(theta, data.x.T @ slopes)
+        program.linear(theta, add_rows(data.x, slopes))
         return lambda multipliers: slopes
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
         """The loss itself, whatever the dual point [n]: it is affine."""
-        slope = np.asarray(data.x.T @ -data.y)
+        slope = add_rows(data.x, -data.y)
         return Minorant(slope, 0.0, data.row_bound * math.fsum(np.abs(data.y)), 0.0)

@@ -12,6 +12,7 @@ from scipy.special import expit, softmax, xlog1py, xlogy
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+from dperm_cli.problem.row_products import add_rows, multiply_rows
 
 _SLACK = 1e-9
 _ROOT2 = math.sqrt(2.0)
@@ -55,7 +56,7 @@ class Multinomial(PerRecord):
         """Sum over records of the gradient, [..., p]."""
         slopes = _slopes(_ahead(theta, data), data)  # [m, n, classes]
         side_by_side = np.swapaxes(slopes, 0, 1).reshape(data.n, -1)
-        total = np.asarray(data.x.T @ side_by_side).reshape(data.p, -1, data.classes)
+        total = add_rows(data.x, side_by_side).reshape(data.p, -1, data.classes)
         return np.ascontiguousarray(np.swapaxes(total, 0, 1)).reshape(theta.shape)
 
     def lipschitz(self, bounds: Bounds) -> float:
@@ -101,7 +102,7 @@ class Multinomial(PerRecord):
 
     def hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """sum_i x_i x_i^T kron (diag(q_i) - q_i q_i^T), [p, p]."""
-        q = softmax(np.asarray(data.x @ theta.reshape(data.p, -1)), axis=1)
+        q = softmax(multiply_rows(data.x, theta.reshape(data.p, -1)), axis=1)
         p, k = data.p, q.shape[1]
         matrix = np.empty((p, k, p, k))
         for a in range(k):
@@ -138,7 +139,7 @@ class Multinomial(PerRecord):
         entropies = -np.sum(xlogy(slopes, slopes), axis=1) - xlog1py(1.0 - missed, -missed)
         slopes[np.arange(data.n), labels] = -missed
         return Minorant(
-            slope=np.asarray(data.x.T @ slopes).reshape(-1),
+            slope=add_rows(data.x, slopes).reshape(-1),
             constant=math.fsum(entropies),
             slopes=data.row_bound * math.fsum(np.linalg.norm(slopes, axis=1)),
             terms=math.fsum(entropies),
@@ -149,7 +150,7 @@ def _ahead(theta: np.ndarray, data: Data) -> np.ndarray:
     """z_k - z_y for every k but y, where it is -inf: [m, n, classes] for m rows of theta."""
     k, labels = data.classes, data.y.astype(np.int64)
     w = np.moveaxis(theta.reshape(-1, data.p, k), 0, 1).reshape(data.p, -1)
-    z = np.ascontiguousarray(np.moveaxis((data.x @ w).reshape(data.n, -1, k), 0, 1))
+    z = np.ascontiguousarray(np.moveaxis(multiply_rows(data.x, w).reshape(data.n, -1, k), 0, 1))
     rows = np.arange(data.n)
     z -= z[:, rows, labels][:, :, None]
     z[:, rows, labels] = -np.inf

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Loss
+from dperm_cli.problem.row_products import multiply_rows
 
 CLOSE = 1e-6  # of the row bound, or of a margin
 
@@ -26,4 +27,4 @@ def count_exposed_records(loss: Loss, data: Data, theta: np.ndarray) -> int | No
     sign, offset, up, down = loss.pieces(data.y)
     if up == -down:
         return None  # a line has no kink
-    return int(np.sum(np.abs(sign * np.asarray(data.x @ theta) + offset) <= CLOSE))
+    return int(np.sum(np.abs(sign * multiply_rows(data.x, theta) + offset) <= CLOSE))

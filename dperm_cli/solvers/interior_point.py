@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.row_products import add_rows, multiply_rows
 from dperm_cli.problem.set_barriers import Arrays, Block
 from dperm_cli.solvers.barriers import Moduli, NoLoss, PiecewiseLinearLoss, SmoothLoss
 from dperm_cli.solvers.newton_system import NewtonSystem, Solver
@@ -111,7 +112,7 @@ class _State:
     def _direction(self, solver: Solver, targets: list[Arrays]) -> _Direction:
         slopes = self.loss.coefficients(self.z, targets[0])
         right = self.set.right_side(self.theta, targets[1])
-        right = right - self._x.T @ slopes - self._ridge * self.theta - self._tilt
+        right = right - add_rows(self._x, slopes) - self._ridge * self.theta - self._tilt
         right = right - self.l1.coefficients(self.theta, targets[2])
         direction = _Direction(*solver(right))
         self.loss.update_directions(self.z, direction.z, targets[0])
@@ -153,7 +154,7 @@ class _State:
         for block in self._blocks:
             block.move(step)
         self.theta = self.theta + step * direction.theta
-        self.z = self._x @ self.theta
+        self.z = multiply_rows(self._x, self.theta)
         return True
 
     def _largest_step(self) -> float:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from dperm_cli.problem.row_products import add_rows, multiply_rows
+
 _DENSE_ENTRIES = 20_000_000
 _BLOCK_ENTRIES = 1_000_000
 _PROXIMAL = 1e-12
@@ -38,7 +40,7 @@ class NewtonSystem:
         inner = make(d, b, c, w)
 
         def residual(v: np.ndarray, u: np.ndarray, z: np.ndarray) -> np.ndarray:
-            return v - self._x.T @ (d * z) - b * u - c * w * (w @ u)
+            return v - add_rows(self._x, d * z) - b * u - c * w * (w @ u)
 
         return lambda v: _refine_solution(inner, residual, v)
 
@@ -55,7 +57,7 @@ class NewtonSystem:
 
         def solve(v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             u = scale * linalg.cho_solve(factor, scale * v, check_finite=False)
-            return u, self._x @ u
+            return u, multiply_rows(self._x, u)
 
         return solve
 
@@ -78,7 +80,7 @@ class NewtonSystem:
             right = scale * (rows @ (inverse * v))
             image = scale * linalg.cho_solve(factor, right, check_finite=False)
             u = inverse * (v - rows.T @ image)
-            return u, np.where(root > 0, image[:-1] / safe, self._x @ u)
+            return u, np.where(root > 0, image[:-1] / safe, multiply_rows(self._x, u))
 
         return solve
 

@@ -15,11 +15,13 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.symmetric import pack_symmetric
 from dperm_cli.datasets.shared.row_rules import bound_rows
 from dperm_cli.loops import box_muller, exact_scores, sgd
+from dperm_cli.losses.base import weighted_gram
 from dperm_cli.losses.shared.score_units import ScoreUnits
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
 from dperm_cli.problem.record_names import NO_RECORD, batch_of
+from dperm_cli.problem.row_products import add_rows, is_single, slice_rows
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
@@ -135,10 +137,9 @@ class CentralView:
         for nothing whatever its label is: it stands for a record that is not there.
         """
         x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
-        filled = np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
-        t = np.where(filled, t, 0.0)
-        cross = (x.T @ t)[:, None]
-        gram = x.T @ x
+        t = np.where(has_entries(x), t, 0.0)
+        cross = add_rows(x, t)[:, None]
+        gram = weighted_gram(x, np.ones(len(t))) if is_single(x) else x.T @ x
         gram = gram.toarray() if sparse.issparse(gram) else gram
         return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
 
@@ -280,6 +281,16 @@ def map_points(function: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) 
         found.append(function(filled)[: len(block)])
     whole = np.concatenate(found)
     return whole.reshape(*theta.shape[:-1], *whole.shape[1:])
+
+
+def has_entries(x: Matrix) -> np.ndarray:
+    """Whether a row has an entry that is not zero: [n]."""
+    if sparse.issparse(x):
+        return np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
+    found = np.zeros(x.shape[0], bool)
+    for part in slice_rows(x):
+        found[part] = np.any(x[part] != 0.0, axis=1)
+    return found
 
 
 def clip_rows(rows: Matrix, bound: float) -> Matrix:

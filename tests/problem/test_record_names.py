@@ -17,10 +17,9 @@ import dperm_cli
 from dperm_cli.core import registry
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
-from dperm_cli.problem import record_names
+from dperm_cli.problem import data_folder, record_names
 from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.record_names import NO_RECORD, batch_of, name_records
-from dperm_cli.runner.sweep import shared_data
 from tests.conftest import small_problem
 from tests.datasets.files_data import KINDS, made
 
@@ -217,8 +216,8 @@ def test_rows_that_fill_up_are_no_records(form):
 def test_workers_of_other_processes_get_the_names(tmp_path):
     data = prepare("toy", "binary", RowOptions(test_fraction=0.0),
                    Raw(x=2.0 * np.eye(3), y=np.ones(3)))  # fmt: skip
-    shared_data.share(tmp_path / "d", data)
-    back = shared_data.load(tmp_path / "d")
+    data_folder.write_folder(tmp_path / "d", data)
+    back = data_folder.read_folder(tmp_path / "d")
     np.testing.assert_array_equal(back.names, data.names)
     assert back.identity == data.identity
     twice = prepare("toy", "binary", RowOptions(test_fraction=0.0),
@@ -240,7 +239,7 @@ def test_there_is_no_data_set_without_names():
         replace(good, x=x[:2], y=y[:2])
 
 
-MAKERS = {"problem/data.py", "datasets/shared/row_pipeline.py", "runner/sweep/shared_data.py"}
+MAKERS = {"problem/data.py", "datasets/shared/row_pipeline.py", "problem/data_folder.py"}
 FIELDS = {"x", "y", "names"}  # that only the makers may set
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from dperm_cli.cli import main
 from dperm_cli.core import plugin_sources
+from dperm_cli.problem import data_folder
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.compose.study_plan import parse_request
-from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.worker import Chunk, Setup, Task, run_chunk
 from dperm_cli.runner.verbs.run import prepare
 from tests.core.test_plugin_sources import MINE
@@ -34,7 +34,7 @@ def pack(folder: Path, path: Path) -> tuple[Setup, Chunk, list[str]]:
     with plugin_sources.use_plugins([path]):
         items = prepare(parse_request(words)[1].cells)
         for item in items:
-            shared_data.share(spool / item.data.identity, item.data)
+            data_folder.write_folder(spool / item.data.identity, item.data)
         setup = Setup(folder / "out", spool, str(folder), None, False, False, None,
                       plugins=plugin_sources.list_sources())  # fmt: skip
         chunk = Chunk.of([Task(one.cell, one.key, one.data.identity) for one in items])

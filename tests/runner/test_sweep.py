@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.problem import data_folder
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
@@ -22,7 +23,7 @@ from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
-from dperm_cli.runner.sweep import shared_data, sweep, worker
+from dperm_cli.runner.sweep import sweep, worker
 from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit
 from dperm_cli.runner.sweep.progress import Tally, duration
 from dperm_cli.runner.sweep.worker import Chunk, Outcome, Report, Setup, Task, run_chunk
@@ -197,7 +198,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
 
 def test_a_worker_of_another_version_refuses(items, tmp_path):
     item = items[0]
-    shared_data.share(tmp_path / "spool" / "data", item.data)
+    data_folder.write_folder(tmp_path / "spool" / "data", item.data)
     setup = Setup(tmp_path / "out", tmp_path / "spool", str(tmp_path), None, False, False, None)
     good = run_chunk(setup, Chunk.of([Task(item.cell, item.key, "data")]))
     assert good == Report((Outcome(item.key, "ok"),))
@@ -233,9 +234,9 @@ def test_shared_data_come_back_as_they_were(tmp_path, kind):
         y_test=np.zeros(0),
         preprocessing=("clipped", "scaled"),
     )
-    shared_data.share(tmp_path / "d", data)
+    data_folder.write_folder(tmp_path / "d", data)
     assert os.stat(tmp_path / "d").st_mode & 0o077 == 0
-    back = shared_data.load(tmp_path / "d")
+    back = data_folder.read_folder(tmp_path / "d")
     assert type(back.x) is type(data.x)
     dense = back.x.toarray() if kind == "sparse" else back.x
     assert dense.tobytes() == x.tobytes()
@@ -243,7 +244,7 @@ def test_shared_data_come_back_as_they_were(tmp_path, kind):
     # the same compiled loops, and nobody else sees a write
     assert back.y.flags.writeable
     back.y[0] = -1.0
-    assert shared_data.load(tmp_path / "d").y[0] == 1.0
+    assert data_folder.read_folder(tmp_path / "d").y[0] == 1.0
     for name in ("name", "task", "row_bound", "preprocessing", "minimiser", "data_dependent"):
         assert getattr(back, name) == getattr(data, name)
     assert back.x_test is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -16,6 +18,10 @@ from dperm_cli.datasets.shared.generated_rows import (
     responses,
     roots,
 )
+from dperm_cli.datasets.shared.row_pipeline import Split
+from dperm_cli.problem.data import Data
+
+_PART = 1 << 18  # records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +45,32 @@ class SyntheticLogistic(LinearModel):
         return (theta * (self.signal / lengths(theta)))[0]
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        [drawn] = self._draw_parts(part, n, theta, n)
+        return drawn
+
+    def _draw_parts(
+        self, part: str, n: int, theta: np.ndarray, most: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The same in parts of at most ``most`` records: the same numbers, whatever the parts."""
+        rows, labels = (leaf(self.seed, self.name, part, word) for word in ("rows", "labels"))
         p = theta.size
-        x = leaf(self.seed, self.name, part, "rows").standard_normal((n, p))
-        uniform = leaf(self.seed, self.name, part, "labels").random((n, 2))
-        radius = np.ones(n) if self.rows == "unit" else roots(uniform[:, 1], p)
-        x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
-        # compared with a uniform number: a last bit turns a label in one of 10^15 records
-        likely = np.exp(-np.logaddexp(0.0, -responses(x, theta)))
-        return x, np.where(uniform[:, 0] < likely, 1.0, -1.0)
+        for start in range(0, n, most):
+            count = min(most, n - start)
+            x = rows.standard_normal((count, p))
+            uniform = labels.random((count, 2))
+            radius = np.ones(count) if self.rows == "unit" else roots(uniform[:, 1], p)
+            x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
+            # compared with a uniform number: a last bit turns a label in one of 10^15 records
+            likely = np.exp(-np.logaddexp(0.0, -responses(x, theta)))
+            yield x, np.where(uniform[:, 0] < likely, 1.0, -1.0)
+
+    @property
+    def split_later(self) -> Split | None:
+        """Parts, of sets without held-out records: these would be drawn apart."""
+        return Split() if self.n_test == 0 else None
+
+    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+        """The records, a part at a time."""
+        theta = self._parameter()
+        for x, y in self._draw_parts("train", int(self.n), theta, _PART):
+            yield self.make_part(x, y, (None, None), theta)

@@ -19,6 +19,7 @@ from dperm_cli.core.fields import Allowed, Auto, Check, Choices, Help, Positive,
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
+from dperm_cli.datasets.shared.column_rules import FITTED
 from dperm_cli.datasets.shared.invalid_records import (
     INVALID,
     describe_rule,
@@ -34,7 +35,14 @@ from dperm_cli.datasets.shared.label_names import (
     map_labels,
 )
 from dperm_cli.datasets.shared.row_blocks import stack_blocks
-from dperm_cli.datasets.shared.row_pipeline import SCALINGS, Raw, RowOptions, check_finite
+from dperm_cli.datasets.shared.row_pipeline import (
+    SCALINGS,
+    Raw,
+    RowOptions,
+    Split,
+    check_finite,
+)
+from dperm_cli.problem.data import Data
 
 TASKS = ("binary", "regression", "multiclass", "location")
 BOUNDS_NEEDED = (
@@ -191,7 +199,6 @@ class FileOptions(RowOptions, ABC):
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records as the file gives them, with labels mapped; InputError on a bad file."""
-        notes = (describe_rule(self.task, self._zero_target),) if self.invalid == "zero" else ()
         x, y = self._records("dataset.path", self.locate(data_dir))
         x_test = y_test = None
         if self.test_path is not None:
@@ -200,6 +207,11 @@ class FileOptions(RowOptions, ABC):
             if x_test.shape[1] != x.shape[1]:
                 allowed = f"has {x_test.shape[1]} columns, the training file {x.shape[1]}"
                 raise InputError("dataset.test_path", self.test_path, allowed)
+        return self._make_raw(x, y, x_test, y_test)
+
+    def _make_raw(self, x: Any, y: np.ndarray, x_test: Any = None, y_test: Any = None) -> Raw:
+        """Records that were read, with what is declared of them."""
+        notes = (describe_rule(self.task, self._zero_target),) if self.invalid == "zero" else ()
         bounds = None if self.bounds is None else np.array(self.bounds)
         if bounds is not None and bounds.ndim == 2 and len(bounds) != x.shape[1]:
             allowed = f"must be one pair [low, high], or one for each of the {x.shape[1]} columns"
@@ -208,6 +220,24 @@ class FileOptions(RowOptions, ABC):
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
             target_bounds=self.target_bounds, classes=self.classes, notes=notes, owned=True,
         )  # fmt: skip
+
+    @property
+    def split_later(self) -> Split | None:
+        """There are parts where every record is prepared by itself, and rows are dense."""
+        alone = self.test_path is None and self.scaling not in FITTED
+        return self.split if alone and self.has_dense_blocks else None
+
+    @property
+    def has_dense_blocks(self) -> bool:
+        """Whether ``read_blocks`` gives dense rows."""
+        return True
+
+    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+        """The records of the file, a block at a time."""
+        path = self.locate(data_dir)
+        with report_read_errors("dataset.path", path):
+            for x, y in self._checked_blocks("dataset.path", path):
+                yield self.prepare_part(self._make_raw(x, y))
 
     @abstractmethod
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:

@@ -61,6 +61,10 @@ class Generated(Made, ABC):
             theta = self._parameter()
             x, y = self._draw("train", int(self.n), theta)
             held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
+        return self.make_part(x, y, held, theta)
+
+    def make_part(self, x: Any, y: np.ndarray, held: tuple[Any, Any], theta: np.ndarray) -> Data:
+        """Data of some of the records, with the rows and labels that are held out."""
         return make_data(
             self.name, self.task, x, y, *held,
             row_bound=float(self.row_bound),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +30,7 @@ from dperm_cli.problem.record_names import name_records
 ROWS = ("unit", "clip", "none")
 SCALINGS = ("none", "bounds", "minmax", "standardise")
 NORMS = (1, 2, "inf", math.inf)
+_HASHED = 1 << 16  # rows or numbers that are hashed at once
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,27 @@ Scaling = Annotated[str, Choices(*SCALINGS), Help("of columns; the last two are 
 Centred = Annotated[bool, Help("scaled columns are in [-1, 1]; false: in [0, 1]")]
 Intercept = Annotated[bool, Help("append a constant coordinate, counted in the norm")]
 TestFraction = Annotated[float, Range(0, below=1), Help("held out where no test set is given")]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which records are held out, once their number is known.
+
+    Attributes:
+        share: of the records.
+        seed: of the permutation whose last records they are.
+    """
+
+    share: float = 0.0
+    seed: int = 0
+
+    def count(self, n: int) -> int:
+        """How many of n records are held out."""
+        return int(n * self.share)
+
+    def order(self, n: int) -> np.ndarray:
+        """The n records [n], those that are held out last."""
+        return np.random.default_rng(self.seed).permutation(n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +142,20 @@ class RowOptions(DataSet):
 
     def held_out(self, n: int) -> int:
         """How many of n records are held out where no test set is given."""
-        return int(n * self.test_fraction)
+        return self.split.count(n)
+
+    @property
+    def split(self) -> Split:
+        """Which records are held out where no test set is given."""
+        return Split(self.test_fraction, self.split_seed)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """The records of ``raw``, split, scaled and bounded."""
         return prepare(self.name, self.task, self, self.raw(data_dir))
+
+    def prepare_part(self, raw: Raw) -> Data:
+        """Some of the records, scaled and bounded as in ``load``, none of them held out."""
+        return prepare(self.name, self.task, replace(self, test_fraction=0.0), raw)
 
 
 def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
@@ -192,7 +223,8 @@ def _pieces_of(array: Any) -> Iterator[Any]:
     if kind == "csr":
         parts = [(array.data, "<f8"), (array.indices, "<i8"), (array.indptr, "<i8")]
     for part, dtype in parts:
-        yield np.ascontiguousarray(part, dtype=dtype)
+        for start in range(0, len(part), _HASHED):
+            yield np.ascontiguousarray(part[start : start + _HASHED], dtype=dtype)
 
 
 def check_finite(key: str, value: object, x: Rows, y: np.ndarray, before: int = 0) -> None:
@@ -236,7 +268,7 @@ def _split(options: RowOptions, raw: Raw):
     held_out = options.held_out(n)
     if held_out == 0:
         return raw.x, raw.y, None, None
-    order = np.random.default_rng(options.split_seed).permutation(n)
+    order = options.split.order(n)
     train, test = order[: n - held_out], order[n - held_out :]
     if raw.owned and not sparse.issparse(raw.x):
         permute_rows(raw.x, order)

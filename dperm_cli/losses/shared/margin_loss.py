@@ -11,6 +11,7 @@ from scipy import sparse
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows
 
 
 class Glm(PerRecord):
@@ -57,7 +58,7 @@ class Glm(PerRecord):
             sums = gradient_sums.sum_gradients(records, flat, self.code, self.width)
             return sums.reshape(theta.shape)
         slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
-        return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
+        return np.ascontiguousarray(add_rows(data.x, slopes.T).T).reshape(theta.shape)
 
     def sum_values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The summed loss at each row of [..., p], shape [...]."""
@@ -137,7 +138,7 @@ class Glm(PerRecord):
 
     def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
         """The slope [p] of ``minorant``."""
-        return np.asarray(data.x.T @ dual) if self.conjugate else super().dual_slope(dual, data)
+        return add_rows(data.x, dual) if self.conjugate else super().dual_slope(dual, data)
 
     @property
     def hessian(self) -> Any:
@@ -189,7 +190,7 @@ class Glm(PerRecord):
         if not np.all(np.isfinite(conjugates)):
             return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
         return Minorant(
-            slope=np.asarray(data.x.T @ dual),
+            slope=add_rows(data.x, dual),
             constant=-math.fsum(conjugates),
             slopes=data.row_bound * math.fsum(np.abs(dual)),
             terms=math.fsum(np.abs(conjugates)),
@@ -199,12 +200,12 @@ class Glm(PerRecord):
 def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """sum_i w_i x_i x_i^T, [p, p]."""
     if isinstance(x, np.ndarray):
-        return x.T @ (x * weights[:, None])
+        return weighted_gram(x, weights) if is_single(x) else x.T @ (x * weights[:, None])
     return np.asarray((x.T @ x.multiply(weights[:, None]).tocsr()).todense())
 
 
 def margins(theta: np.ndarray, data: Data) -> np.ndarray:
     """<x_i, theta> for each row of [..., p], shape [..., n]."""
     flat = theta.reshape(-1, theta.shape[-1])
-    z = np.ascontiguousarray((data.x @ flat.T).T)
+    z = np.ascontiguousarray(multiply_rows(data.x, flat.T).T)
     return z.reshape(*theta.shape[:-1], data.n)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.row_products import multiply_rows
 
 _BLOCK = 1 << 20  # entries of the rows made dense at once
 
@@ -76,7 +77,7 @@ def _metric_of(problem: Problem) -> tuple[str, Any]:
 
 def accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
     """Share of records whose sign is predicted; a margin of zero counts as +1."""
-    predicted = np.where(np.asarray(x @ theta) >= 0.0, 1.0, -1.0)
+    predicted = np.where(multiply_rows(x, theta) >= 0.0, 1.0, -1.0)
     return float(np.mean(predicted == y))
 
 
@@ -85,19 +86,19 @@ def class_accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
 
     ``theta`` is W [columns, classes], row after row.
     """
-    scores = np.asarray(x @ theta.reshape(x.shape[1], -1))
+    scores = multiply_rows(x, theta.reshape(x.shape[1], -1))
     return float(np.mean(np.argmax(scores, axis=1) == y))
 
 
 def residual_norm(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
     """|X theta - y|_2; smaller is better."""
-    return float(np.linalg.norm(np.asarray(x @ theta) - y))
+    return float(np.linalg.norm(multiply_rows(x, theta) - y))
 
 
 def r2(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float | None:
     """1 - residual over total sum of squares; None when the targets do not vary."""
     total = float(np.sum((y - y.mean()) ** 2))
-    residual = float(np.sum((y - np.asarray(x @ theta)) ** 2))
+    residual = float(np.sum((y - multiply_rows(x, theta)) ** 2))
     return 1.0 - residual / total if total > 0 else None
 
 

@@ -10,6 +10,7 @@ from dperm_cli.core import plugin_sources
 from dperm_cli.core.files import remove_abandoned
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.loops.thread_count import use_threads
+from dperm_cli.problem import data_folder
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
@@ -93,7 +94,7 @@ def _run_on_backend(
     """Outcomes from the workers of a back end, which get the data sets in a folder."""
     with shared_data.use_spool(store.out) as folder:
         for name, data in {item.data.identity: item.data for item in todo}.items():
-            shared_data.share(folder / name, data)
+            data_folder.write_folder(folder / name, data)
         setup = Setup(
             out=store.out.resolve(),
             spool=folder.resolve(),

@@ -26,6 +26,7 @@ from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
 from dperm_cli.core.plugin_sources import PluginSource, use_sources
 from dperm_cli.loops.thread_count import use_threads
+from dperm_cli.problem import data_folder
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
@@ -33,7 +34,6 @@ from dperm_cli.results.records.study_lease import hold_worker_lease
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema
-from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.attempts import Attempts
 
 # A finished cell is looked up; a failed one is tried again.
@@ -233,7 +233,7 @@ def run_chunk(setup: Setup, chunk: Chunk) -> Report:
 def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     """The cell with its data; DpermError when this process would not make the record asked for."""
     folder = setup.spool / task.data
-    data = _data.recall(folder, lambda: shared_data.load(folder))
+    data = _data.recall(folder, lambda: data_folder.read_folder(folder))
     item = cells.prepare(task.cell, data)
     if item.key != task.key:
         raise DpermError("a worker runs another version of dperm or of a library, or sees other "

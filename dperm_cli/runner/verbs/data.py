@@ -1,19 +1,22 @@
-"""``dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]``."""
+"""``dperm data list | path NAME | fetch NAME | verify NAME | store NAME [key=value ...]``."""
 
 from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 from dperm_cli.core import checks, progress
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, NOTHING, InputError
 from dperm_cli.core.operands import refuse_operands
 from dperm_cli.datasets.shared import data_commands
+from dperm_cli.datasets.shared.stored_rows import PRECISIONS, store
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
 
-VERBS = ("list", "path", "fetch", "verify")
+VERBS = ("list", "path", "fetch", "verify", "store")
 HOLDER_NOTICE = (
     "For the holder of the data only: what follows are exact facts of the records (counts, labels, "
     "digests). No guarantee covers them: do not publish them."
@@ -32,6 +35,8 @@ def data(arguments: list[str]) -> int:
         raise refuse_operands(f"data {verb}", rest, "needs the name of a data set")
     if verb == "verify":
         return _verify(rest[0], rest[1:])
+    if verb == "store":
+        return _store(rest[0], rest[1:])
     if len(rest) > 1:
         raise InputError(f"data {verb}", " ".join(rest), "takes one name")
     if verb == "fetch":
@@ -76,13 +81,51 @@ class _DownloadMeter:
         sys.stderr.flush()
 
 
-def _verify(name: str, words: list[str]) -> int:
+def _build(name: str, words: list[str]) -> tuple[Any, dict[str, Any]]:
+    """The data set with the keys that were typed, and its configuration."""
     config = dict(Composer().compose({"dataset": name})["dataset"])
     for setting in parse(words).settings:
         key = setting.key.removeprefix("dataset.")
         checks.known_keys([key], (word for word in config if word != "name"), "dataset.")
         config[key] = setting.values[0]
-    findings = data_commands.verify(cell_schema.build("dataset", config))
+    return cell_schema.build("dataset", config), config
+
+
+def _store(name: str, words: list[str]) -> int:
+    """Write a data set to a folder of arrays, and print the folder."""
+    own = {"to": "", "precision": PRECISIONS[0]}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in own:
+            own[key] = value
+    left = [word for word in words if word.partition("=")[0] not in own]
+    if not own["to"]:
+        raise InputError("to", NOTHING, "has to be given: the folder to write")
+    precision = checks.choice("precision", own["precision"], PRECISIONS)
+    with progress.listen(_StoreMeter().step):
+        dataset, config = _build(name, left)
+        source = cell_schema.describe_source(dataset, config)
+        found = store(dataset, Path(own["to"]), precision, source)
+    print(f"{own['to']}: {found.n} records, {found.p} columns, {found.x.dtype}")
+    return EXIT_OK
+
+
+class _StoreMeter:
+    """How many records are written, on stderr, now and then."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + 2.0
+
+    def step(self, label: str, done: float, total: float) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 5.0
+        share = f" of {total:,.0f}" if total else ""
+        print(f"{label}: {done:,.0f}{share}", file=sys.stderr, flush=True)
+
+
+def _verify(name: str, words: list[str]) -> int:
+    findings = data_commands.verify(_build(name, words)[0])
     print(HOLDER_NOTICE)
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")

@@ -1,0 +1,99 @@
+"""A data set that `dperm data store` wrote: its arrays are mapped into memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from dperm_cli.core.data_files import data_folder as find_data_folder
+from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.core.fields import Check, Help
+from dperm_cli.core.files import read_bytes, report_read_errors
+from dperm_cli.datasets.base import DataSet, Size
+from dperm_cli.datasets.shared.stored_rows import SOURCE
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.data_folder import FACTS, read_folder
+
+
+def _path_text(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise InputError(key, value, "must be given: a folder that `dperm data store` wrote")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(DataSet):
+    """The records of a folder, larger than memory if need be.
+
+    path : the folder, relative to the working directory or else to the data folder.
+
+    >>> import tempfile
+    >>> from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
+    >>> from dperm_cli.datasets.shared.stored_rows import store
+    >>> made = SyntheticLogistic(n=5, p=3, n_test=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = store(made, Path(folder, "kept"), "float64")
+    ...     data = Stored(path=f"{folder}/kept").load()
+    >>> data.fingerprint == made.load().fingerprint, data.task
+    (True, 'binary')
+    """
+
+    where: ClassVar[str] = "file"
+
+    path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """The records, mapped; none is read before it is needed."""
+        return self._read(data_dir)
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        """What the records are for, as the folder says."""
+        return self._found.task
+
+    @property
+    def classes(self) -> int:  # type: ignore[override]
+        """Number of classes of a multiclass task."""
+        return self._found.classes
+
+    @property
+    def row_bound(self) -> float:
+        """The bound on the norm of a row."""
+        return self._found.row_bound
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        """Records and columns. They need no memory of their own."""
+        data = self._read(data_dir)
+        held = 0 if data.x_test is None else data.x_test.shape[0]
+        return Size(data.n + held, data.p, held, entries=0, dense=False)
+
+    def identity(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """What a run on the data set that was stored says of it."""
+        found = read_bytes(self._locate(None) / SOURCE)
+        return {} if found is None else json.loads(found)
+
+    @cached_property
+    def _found(self) -> Data:
+        return self._read(None)
+
+    def _read(self, data_dir: Path | None) -> Data:
+        folder = self._locate(data_dir)
+        with report_read_errors("dataset.path", folder):
+            try:
+                return read_folder(folder)
+            except StorageError as error:
+                raise InputError(
+                    "dataset.path", str(self.path), f"cannot be read ({error})"
+                ) from None
+
+    def _locate(self, data_dir: Path | None) -> Path:
+        places = [Path.cwd(), find_data_folder(data_dir)]
+        for place in places:
+            if place is not None and (place / str(self.path) / FACTS).is_file():
+                return place / str(self.path)
+        raise InputError("dataset.path", str(self.path),
+                         "is no folder of `dperm data store NAME to=FOLDER`")  # fmt: skip

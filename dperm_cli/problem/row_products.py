@@ -1,0 +1,49 @@
+"""Products with the rows of a data set, in doubles, without a copy of all rows.
+
+Rows of single precision are turned into doubles a block at a time: numpy would make a copy of all
+of them. Rows of double precision and sparse rows are multiplied as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_BLOCK_NUMBERS = 1 << 20
+
+
+def multiply_rows(x: Any, v: np.ndarray) -> np.ndarray:
+    """x @ v for rows x [n, p] and v [p] or [p, m].
+
+    >>> multiply_rows(np.eye(2, dtype=np.float32), np.array([0.1, 2.0])).tolist()
+    [0.1, 2.0]
+    """
+    if not is_single(x):
+        return np.asarray(x @ v)
+    out = np.empty((x.shape[0], *v.shape[1:]))
+    for part in slice_rows(x):
+        out[part] = x[part].astype(np.float64) @ v
+    return out
+
+
+def add_rows(x: Any, weights: np.ndarray) -> np.ndarray:
+    """x.T @ weights, the sum of rows x [n, p] with weights [n] or [n, m]: [p] or [p, m]."""
+    if not is_single(x):
+        return np.asarray(x.T @ weights)
+    out = np.zeros((x.shape[1], *weights.shape[1:]))
+    for part in slice_rows(x):
+        out += x[part].astype(np.float64).T @ weights[part]
+    return out
+
+
+def is_single(x: Any) -> bool:
+    """Whether rows are an array of single precision."""
+    return isinstance(x, np.ndarray) and x.dtype == np.float32
+
+
+def slice_rows(x: Any) -> Iterator[slice]:
+    """Slices of the rows of x [n, p], of about a million numbers each."""
+    step = max(1, _BLOCK_NUMBERS // max(1, x.shape[1]))
+    return (slice(start, start + step) for start in range(0, x.shape[0], step))
