@@ -153,6 +153,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_loops.py
+	$(BIN)/python benchmarks/bench_passes.py
 	$(BIN)/python benchmarks/bench_noisy_gd.py
 	$(BIN)/python benchmarks/bench_sweep.py
 

@@ -28,36 +28,70 @@ _LEAST_PART = 4096  # records
 _MOST_PARTS = 64
 _MOST_SUMS = 1 << 22  # numbers that the sums of all parts hold, for one point
 _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
+_SPARSE_BLOCK = 64  # records
 _SMALL = 1 << 17  # numbers in the records, times points: up to here one thread is faster
 
 
 @compile_inline
-def _margins(rows, begin, z, theta, m):
-    """z[i] <- <x_{begin + i}, theta_m>."""
-    has_csr, x, indptr, columns, values, _ = rows
+def _dense_margins(x, begin, z, theta, m):
+    """z[i] <- <x_{begin + i}, theta_m>, for rows that are stored whole."""
     p = theta.shape[1]
-    if has_csr:
-        for i in range(z.size):
-            total = 0.0
-            for k in range(indptr[begin + i], indptr[begin + i + 1]):
-                total = fma(np.float64(values[k]), theta[m, columns[k]], total)
-            z[i] = total
-    else:
-        for i in range(z.size):
-            z[i] = lanes.dot(x, (begin + i) * p, theta, m * p, p)
+    for i in range(z.size):
+        z[i] = lanes.dot(x, (begin + i) * p, theta, m * p, p)
 
 
 @compile_inline
-def _add_rows(rows, begin, weights, out, m):
-    """out[m] += sum_i weights[i] x_{begin + i}, record after record."""
-    has_csr, x, indptr, columns, values, _ = rows
-    p, count = out.shape[1], weights.size
-    if has_csr:
-        for i in range(count):
+def _sparse_margins(rows, begin, z, across):
+    """z[m, i] <- <x_{begin + i}, theta_m>, for CSR rows and all points at once.
+
+    ``across`` [p, m] holds the points in its columns, so that those of an entry lie together.
+    """
+    _, _, indptr, columns, values, _ = rows
+    points = across.shape[1]
+    if points == 1:
+        for i in range(z.shape[1]):
+            total = 0.0
+            for k in range(indptr[begin + i], indptr[begin + i + 1]):
+                total = fma(np.float64(values[k]), across[columns[k], 0], total)
+            z[0, i] = total
+        return
+    for i in range(z.shape[1]):
+        for m in range(0, points, 4):
+            total = lanes.spread(0.0)
+            for k in range(indptr[begin + i], indptr[begin + i + 1]):
+                entry = lanes.spread(np.float64(values[k]))
+                total = lanes.mul_add(entry, lanes.load(across, columns[k] * points + m), total)
+            for lane in range(4):
+                z[m + lane, i] = lanes.pick(total, lane)
+
+
+@compile_inline
+def _add_sparse_rows(rows, begin, z, out):
+    """out[:, m] += sum_i z[m, i] x_{begin + i}, record after record, for all points at once."""
+    _, _, indptr, columns, values, _ = rows
+    points = out.shape[1]
+    if points == 1:
+        for i in range(z.shape[1]):
             for k in range(indptr[begin + i], indptr[begin + i + 1]):
                 column = columns[k]
-                out[m, column] = fma(np.float64(values[k]), weights[i], out[m, column])
+                out[column, 0] = fma(np.float64(values[k]), z[0, i], out[column, 0])
         return
+    weights = np.empty(4)
+    for i in range(z.shape[1]):
+        for m in range(0, points, 4):
+            for lane in range(4):
+                weights[lane] = z[m + lane, i]
+            slope = lanes.load(weights, 0)
+            for k in range(indptr[begin + i], indptr[begin + i + 1]):
+                place = columns[k] * points + m
+                entry = lanes.spread(np.float64(values[k]))
+                lanes.store(out, place, lanes.mul_add(entry, slope, lanes.load(out, place)))
+
+
+@compile_inline
+def _add_dense_rows(x, begin, weights, out, m):
+    """out[m] += sum_i weights[i] x_{begin + i}, record after record."""
+    p, count = out.shape[1], weights.size
     # four records at a time: a sum is read and written once for them
     fours, to = count - count % 4, m * p
     whole = p - p % 4
@@ -90,41 +124,72 @@ def _add_rows(rows, begin, weights, out, m):
 
 
 @compile_loop
-def add_gradients(rows, begin, end, theta, code, width, out):
+def add_dense_gradients(rows, begin, end, theta, code, width, out):
     """out [m, p] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
-    y = rows[5]
+    x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
     room = np.empty(block)
     for start in range(begin, end, block):
         stop = min(start + block, end)
         z = room[: stop - start]
         for m in range(theta.shape[0]):
-            _margins(rows, start, z, theta, m)
+            _dense_margins(x, start, z, theta, m)
             slopes(code, z, y[start:stop], width)
-            _add_rows(rows, start, z, out, m)
+            _add_dense_rows(x, start, z, out, m)
 
 
 @compile_loop
-def add_losses(rows, begin, end, theta, code, width, out):
-    """out [m] += sum over the records begin .. end - 1 of the loss at theta [m, p]."""
+def add_sparse_gradients(rows, begin, end, across, code, width, out):
+    """The same for CSR rows, with points and sums in columns: across and out [p, m]."""
     y = rows[5]
+    for start in range(begin, end, _SPARSE_BLOCK):
+        stop = min(start + _SPARSE_BLOCK, end)
+        z = np.empty((across.shape[1], stop - start))
+        _sparse_margins(rows, start, z, across)
+        for m in range(z.shape[0]):
+            slopes(code, z[m], y[start:stop], width)
+        _add_sparse_rows(rows, start, z, out)
+
+
+@compile_inline
+def _sum_values(code, z, y, width):
+    """The sum of the losses at margins z."""
+    if code == LOGISTIC:  # a loop of its own: it vectorises
+        for i in range(z.size):
+            z[i] = value(LOGISTIC, z[i], y[i], width)
+    else:
+        for i in range(z.size):
+            z[i] = value(code, z[i], y[i], width)
+    total = 0.0
+    for i in range(z.size):
+        total += z[i]
+    return total
+
+
+@compile_loop
+def add_dense_losses(rows, begin, end, theta, code, width, out):
+    """out [m] += sum over the records begin .. end - 1 of the loss at theta [m, p]."""
+    x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
     room = np.empty(block)
     for start in range(begin, end, block):
         stop = min(start + block, end)
         z = room[: stop - start]
         for m in range(theta.shape[0]):
-            _margins(rows, start, z, theta, m)
-            if code == LOGISTIC:  # a loop of its own: it vectorises
-                for i in range(z.size):
-                    z[i] = value(LOGISTIC, z[i], y[start + i], width)
-            else:
-                for i in range(z.size):
-                    z[i] = value(code, z[i], y[start + i], width)
-            total = 0.0
-            for i in range(z.size):
-                total += z[i]
-            out[m] += total
+            _dense_margins(x, start, z, theta, m)
+            out[m] += _sum_values(code, z, y[start:stop], width)
+
+
+@compile_loop
+def add_sparse_losses(rows, begin, end, across, code, width, out):
+    """The same for CSR rows, with points in columns: across [p, m]."""
+    y = rows[5]
+    for start in range(begin, end, _SPARSE_BLOCK):
+        stop = min(start + _SPARSE_BLOCK, end)
+        z = np.empty((across.shape[1], stop - start))
+        _sparse_margins(rows, start, z, across)
+        for m in range(z.shape[0]):
+            out[m] += _sum_values(code, z[m], y[start:stop], width)
 
 
 def divide(n: int, p: int) -> list[tuple[int, int]]:
@@ -162,31 +227,47 @@ def sum_gradients(records: Rows, theta: np.ndarray, code: int, width: float) -> 
     Returns:
         The sums [m, p].
     """
-    return _sum_parts(add_gradients, records, theta, code, width, theta.shape)
+    points = _arrange(records, theta)
+    add = add_sparse_gradients if records.has_csr else add_dense_gradients
+    found = _sum_parts(add, records, points, code, width, points.shape)
+    return np.ascontiguousarray(found.T)[: len(theta)] if records.has_csr else found
 
 
 def sum_losses(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:
     """The sum over all records of their loss at each row of ``theta`` [m, p]: [m]."""
-    return _sum_parts(add_losses, records, theta, code, width, theta.shape[:1])
+    points = _arrange(records, theta)
+    if records.has_csr:
+        count = points.shape[1]
+        return _sum_parts(add_sparse_losses, records, points, code, width, (count,))[: len(theta)]
+    return _sum_parts(add_dense_losses, records, points, code, width, (len(theta),))
+
+
+def _arrange(records: Rows, theta: np.ndarray) -> np.ndarray:
+    """Points [m, p] as the loops take them: for CSR rows in columns, one or a multiple of four."""
+    n = len(records.indptr) - 1 if records.has_csr else len(records.x)
+    if (n, records.x.shape[1]) != (records.y.size, theta.shape[1]):  # the loops check no bounds
+        raise ValueError(f"records {(n, records.x.shape[1])} do not fit {theta.shape}")
+    if not records.has_csr:
+        return np.ascontiguousarray(theta, dtype=float)
+    count = len(theta) if len(theta) == 1 else -(-len(theta) // 4) * 4
+    across = np.zeros((theta.shape[1], count))
+    across[:, : len(theta)] = theta.T
+    return across
 
 
 def _sum_parts(
-    add: Any, records: Rows, theta: np.ndarray, code: int, width: float, shape: tuple[int, ...]
+    add: Any, records: Rows, points: np.ndarray, code: int, width: float, shape: tuple[int, ...]
 ) -> np.ndarray:
-    theta = np.ascontiguousarray(theta, dtype=float)
-    if not records.has_csr and records.x.shape != (records.y.size, theta.shape[1]):
-        raise ValueError(
-            f"records {records.x.shape} do not fit {theta.shape}"
-        )  # nothing checks below
     stored = records.values.size if records.has_csr else records.x.size
+    columns, count = points.shape if records.has_csr else points.shape[::-1]
 
     def sum_part(part: tuple[int, int]) -> np.ndarray:
         out = np.zeros(shape)
-        add(records, part[0], part[1], theta, code, width, out)
+        add(records, part[0], part[1], points, code, width, out)
         return out
 
-    parts = divide(records.y.size, theta.shape[1])
-    is_small = stored * len(theta) <= _SMALL
+    parts = divide(records.y.size, columns)
+    is_small = stored * count <= _SMALL
     found = [sum_part(part) for part in parts] if is_small else run_in_threads(sum_part, parts)
     while len(found) > 1:
         pairs = [found[k] + found[k + 1] for k in range(0, len(found) - 1, 2)]

@@ -105,6 +105,16 @@ def spread(_context, value):
     return _lanes(types.float64), emit
 
 
+@operation
+def pick(_context, a, lane):
+    """The double in one lane."""
+
+    def emit(_ctx, builder, _signature, args):
+        return builder.extract_element(args[0], builder.trunc(args[1], _SLOT))
+
+    return types.float64(_lanes, types.int64), emit
+
+
 def _operation(name):
     @operation
     def operate(_context, a, b):

@@ -1,4 +1,4 @@
-"""A stored data set is that which was stored: the same records, results and refusals, in a folder."""
+"""A stored data set is that which was stored: the same records and results, in a folder."""
 
 from __future__ import annotations
 
