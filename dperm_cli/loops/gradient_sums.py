@@ -29,6 +29,7 @@ _MOST_PARTS = 64
 _MOST_SUMS = 1 << 22  # numbers that the sums of all parts hold, for one point
 _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
 _SPARSE_BLOCK = 64  # records
+_NARROW = 16  # columns from which ``lanes.dot`` adds in another order
 _SMALL = 1 << 17  # numbers in the records, times points: up to here one thread is faster
 
 
@@ -38,6 +39,40 @@ def _dense_margins(x, begin, z, theta, m):
     p = theta.shape[1]
     for i in range(z.size):
         z[i] = lanes.dot(x, (begin + i) * p, theta, m * p, p)
+
+
+@compile_inline
+def _narrow_margins(x, begin, z, across):
+    """z[lane, i] <- <x_{begin + i}, theta_lane> for four points at once, across [p, 4].
+
+    For p < 16. The sums are added up in the order of ``lanes.dot``: the bits are the same.
+    """
+    p = across.shape[0]
+    whole = p - p % 4
+    for i in range(z.shape[1]):
+        at = (begin + i) * p
+        s0 = s1 = s2 = s3 = lanes.spread(0.0)
+        for k in range(0, whole, 4):
+            place = 4 * k
+            s0 = lanes.mul_add(
+                lanes.spread(lanes.load_one(x, at + k)), lanes.load(across, place), s0
+            )
+            s1 = lanes.mul_add(
+                lanes.spread(lanes.load_one(x, at + k + 1)), lanes.load(across, place + 4), s1
+            )
+            s2 = lanes.mul_add(
+                lanes.spread(lanes.load_one(x, at + k + 2)), lanes.load(across, place + 8), s2
+            )
+            s3 = lanes.mul_add(
+                lanes.spread(lanes.load_one(x, at + k + 3)), lanes.load(across, place + 12), s3
+            )
+        total = lanes.add(lanes.add(s0, s2), lanes.add(s1, s3))
+        for k in range(whole, p):
+            total = lanes.mul_add(
+                lanes.spread(lanes.load_one(x, at + k)), lanes.load(across, 4 * k), total
+            )
+        for lane in range(4):
+            z[lane, i] = lanes.pick(total, lane)
 
 
 @compile_inline
@@ -123,19 +158,37 @@ def _add_dense_rows(x, begin, weights, out, m):
             lanes.store_one(out, to + k, one)
 
 
+@compile_inline
+def _group_points(theta):
+    """How many fours of points ``_narrow_margins`` takes, and these [fours, p, 4]."""
+    p = theta.shape[1]
+    fours = theta.shape[0] // 4 if p < _NARROW else 0
+    groups = np.empty((fours, p, 4))
+    for four in range(fours):
+        for k in range(p):
+            for lane in range(4):
+                groups[four, k, lane] = theta[4 * four + lane, k]
+    return fours, groups
+
+
 @compile_loop
 def add_dense_gradients(rows, begin, end, theta, code, width, out):
     """out [m, p] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
     x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
-    room = np.empty(block)
+    fours, groups = _group_points(theta)
     for start in range(begin, end, block):
         stop = min(start + block, end)
-        z = room[: stop - start]
-        for m in range(theta.shape[0]):
-            _dense_margins(x, start, z, theta, m)
-            slopes(code, z, y[start:stop], width)
-            _add_dense_rows(x, start, z, out, m)
+        z = np.empty((4, stop - start))
+        for four in range(fours):
+            _narrow_margins(x, start, z, groups[four])
+            for lane in range(4):
+                slopes(code, z[lane], y[start:stop], width)
+                _add_dense_rows(x, start, z[lane], out, 4 * four + lane)
+        for m in range(4 * fours, theta.shape[0]):
+            _dense_margins(x, start, z[0], theta, m)
+            slopes(code, z[0], y[start:stop], width)
+            _add_dense_rows(x, start, z[0], out, m)
 
 
 @compile_loop
@@ -171,13 +224,17 @@ def add_dense_losses(rows, begin, end, theta, code, width, out):
     """out [m] += sum over the records begin .. end - 1 of the loss at theta [m, p]."""
     x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
-    room = np.empty(block)
+    fours, groups = _group_points(theta)
     for start in range(begin, end, block):
         stop = min(start + block, end)
-        z = room[: stop - start]
-        for m in range(theta.shape[0]):
-            _dense_margins(x, start, z, theta, m)
-            out[m] += _sum_values(code, z, y[start:stop], width)
+        z = np.empty((4, stop - start))
+        for four in range(fours):
+            _narrow_margins(x, start, z, groups[four])
+            for lane in range(4):
+                out[4 * four + lane] += _sum_values(code, z[lane], y[start:stop], width)
+        for m in range(4 * fours, theta.shape[0]):
+            _dense_margins(x, start, z[0], theta, m)
+            out[m] += _sum_values(code, z[0], y[start:stop], width)
 
 
 @compile_loop

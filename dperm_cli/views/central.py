@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -139,7 +139,7 @@ class CentralView:
         x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
         t = np.where(has_entries(x), t, 0.0)
         cross = add_rows(x, t)[:, None]
-        gram = weighted_gram(x, np.ones(len(t))) if is_single(x) else x.T @ x
+        gram: Any = weighted_gram(x, np.ones(len(t))) if is_single(x) else x.T @ x
         gram = gram.toarray() if sparse.issparse(gram) else gram
         return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
 

@@ -51,7 +51,7 @@ class Glm(PerRecord):
 
         A loss with a compiled slope is summed by blocks of records (``loops.gradient_sums``).
         """
-        if self.has_compiled_sums(data):
+        if self.code is not None and self.has_compiled_sums(data):
             from dperm_cli.loops import gradient_sums
 
             records, flat = gradient_sums.wrap_rows(data.x, data.y), theta.reshape(-1, data.p)
@@ -62,7 +62,7 @@ class Glm(PerRecord):
 
     def sum_values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The summed loss at each row of [..., p], shape [...]."""
-        if not self.has_compiled_sums(data):
+        if self.code is None or not self.has_compiled_sums(data):
             return super().sum_values(theta, data)
         from dperm_cli.loops import gradient_sums
 
