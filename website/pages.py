@@ -27,7 +27,8 @@ ORDER: dict[str, tuple[str, ...]] = {
     "Start": ("index.md", "overview.md", "install.md"),
     "Tutorials": ("tutorials/*",),
     "How to": (
-        "using.md", "choices.md", "release.md", "statement.md", "datasets.md", "models.md", "estimators.md", "plan.md", "tuning.md",
+        "using.md", "choices.md", "release.md", "statement.md", "datasets.md", "models.md",
+        "estimators.md", "plan.md", "tuning.md",
         "tables.md", "figures.md", "sweeps.md", "plugins.md", "audit.md", "local.md", "kernels.md",
         "examples/*",
     ),

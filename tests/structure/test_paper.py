@@ -11,7 +11,7 @@ TEXT = PAPER.read_text()
 
 def test_the_table_is_that_of_the_claims():
     assert all(counts[0] > 0 for counts in count_claims().values())
-    assert TEXT == write_counts(TEXT), "python -m tests.structure.paper_counts writes them"
+    assert write_counts(TEXT) == TEXT, "python -m tests.structure.paper_counts writes them"
 
 
 def test_every_citation_is_in_the_bibliography():
