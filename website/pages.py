@@ -24,10 +24,11 @@ MADE = ("reference/command_line.md", "reference/python.md", "reference/keys.md")
 # Headings of the site with their pages. A star stands for all pages of a folder that no heading
 # names; a page without a title has that of its first line.
 ORDER: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "overview.md"),
+    "Start": ("index.md", "overview.md", "install.md"),
     "Tutorials": ("tutorials/*",),
     "How to": (
-        "release.md", "statement.md", "models.md", "estimators.md", "plan.md", "tuning.md",
+        "using.md", "choices.md", "release.md", "statement.md", "datasets.md", "models.md",
+        "estimators.md", "plan.md", "tuning.md",
         "tables.md", "figures.md", "sweeps.md", "plugins.md", "audit.md", "local.md", "kernels.md",
         "examples/*",
     ),
@@ -37,11 +38,11 @@ ORDER: dict[str, tuple[str, ...]] = {
         "changelog.md",
     ),
     "Explanation": (
-        "threats.md", "architecture.md", "optimum.md", "shaped_noise.md", "errata.md",
+        "trust.md", "threats.md", "architecture.md", "optimum.md", "shaped_noise.md", "errata.md",
         "audit_power.md", "faults.md", "*",
     ),
     "Proofs": ("proofs/*",),
-    "Experiments": ("experiments.md", "claims.md", "experiments/*"),
+    "Experiments": ("papers.md", "experiments.md", "claims.md", "experiments/*"),
     "Project": ("contributing.md", "security.md", "code_of_conduct.md"),
 }  # fmt: skip
 

@@ -48,11 +48,13 @@ def is_template(word: str) -> bool:
 
 
 def write_shown(text: str, folder: Path) -> None:
-    """The plug-ins that a page shows, and that of docs/plugins.md, which other pages name too."""
+    """The files that a page shows, the plug-in of docs/plugins.md and a schema, named by others."""
     shown = commands.list_files(PLUGINS.read_text()) | commands.list_files(text)
     for name, content in shown.items():
         (folder / name).write_text(content)
-    (folder / "schema.yaml").write_text(SCHEMA)
+    schemas = [content for language, content in commands.read_blocks(text) if language == "yaml"]
+    named = [content for content in schemas if content.startswith("# schema.yaml\n")]
+    (folder / "schema.yaml").write_text(named[0] if named else SCHEMA)
 
 
 def check(words: list[str]) -> None:

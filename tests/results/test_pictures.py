@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+import dperm_cli
 from tests import draw_pictures
 from tests.draw_pictures import COMMANDS, DOCS, WIDTH
 
@@ -18,6 +19,8 @@ README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
 def test_each_picture_has_a_maker_and_a_page():
     pages = [DOCS.parent / "README.md", *DOCS.parent.glob("experiments/*/README.md")]
     shown = {name for page in pages for name in re.findall(r"docs/(\w+\.png)\)", page.read_text())}
+    for page in DOCS.glob("*.md"):
+        shown |= set(re.findall(r"\]\((\w+\.png)\)", page.read_text()))
     assert {path.name for path in DOCS.glob("*.png")} == set(COMMANDS) == shown
 
 
@@ -40,9 +43,17 @@ def test_a_picture_is_drawn_so_today(name, tmp_path):
     assert np.abs(both[0] - both[1]).mean() < 4.0
 
 
+def count_labels(study) -> int:
+    """The entries of the legends of a study's figure."""
+    figure = dperm_cli.load(str(study)).plot()
+    legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
+    return sum(len(legend.get_texts()) for legend in legends)
+
+
 @pytest.mark.slow
 def test_the_first_table_of_the_readme_is_that_of_its_run(tmp_path):
     draw_pictures.call(*COMMANDS["first_run.png"], f"out={tmp_path / 'first'}")
+    assert 1 < count_labels(tmp_path / "first") <= 5
     table = pd.read_csv(tmp_path / "first" / "table.csv")
     table = table.set_index(["mechanism", "calibration", "epsilon"])
     shown = re.findall(r"^\| `(noisy_s?gd)` \| (tight|paper) \| (.*) \|$", README, re.MULTILINE)
