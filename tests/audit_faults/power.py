@@ -41,7 +41,9 @@ def audit_once(subject: Subject, seed: int, runs: int | None) -> tuple[bool, str
     return result.is_refuted, f"| {' | '.join(cells)} |"
 
 
-def write_page(lines: list[str], alarms: list[str], audits: int, runs: int, out: Path | None) -> str:
+def write_page(
+    lines: list[str], alarms: list[str], audits: int, runs: int, out: Path | None
+) -> str:
     """The page of what was audited so far, which is written where ``out`` says."""
     found = sum("| not shown |" not in line for line in lines)
     words = f"{found} of {len(lines)} faults found, {len(alarms)} false alarms"

@@ -139,4 +139,3 @@ def list_cards(
         refuted = "; ".join(f"{one['records']}: {one['verdict']}" for one in bad)
         cards.append({"method": name, "facts": facts, "refuted": refuted})
     return cards
-

@@ -274,7 +274,11 @@ def _confirm(
     chosen = choose_attacks(attacks)
     digests = list(dict.fromkeys(one.pair.digest for one in chosen))
     has_control = runs.target.takes_epsilon
-    count = int(total * (0.35 if has_control else 0.5) / 2.0)
+    # the search's speed was a guess: time that it left over is spent on the verdict
+    left = 0.9 * max(0.0, runs.deadline - time.monotonic())
+    affordable = left / runs.run_seconds if runs.run_seconds > 0.0 else math.inf
+    half = min(question.runs / 2.0, max(total / 2.0, affordable))
+    count = int(half * (0.7 if has_control else 1.0) / 2.0)
     each = error / max(1, len(chosen))
     least = count
     for attack in chosen:

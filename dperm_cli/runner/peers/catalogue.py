@@ -39,8 +39,8 @@ class Peer:
 
     @cached_property
     def digest(self) -> str:
-        """Of the adapter, of what runs it and of its packages."""
-        files = [self.path, MAIN, *([self.lock] if self.lock else [])]
+        """Of the adapter and of its packages."""
+        files = [self.path, *([self.lock] if self.lock else [])]
         return hash_parts(*(path.read_text("utf-8") for path in files), size=8)
 
     def find_reason(self, loss: str, kind: str, relation: str, constraint: str) -> str | None:

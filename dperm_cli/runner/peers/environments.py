@@ -32,8 +32,7 @@ def find_folder(given: str | None = None) -> Path:
 
 
 def find_python(peer: Peer, folder: Path) -> Path | None:
-    """The interpreter that runs a peer; None where its environment is not there or is an old one.
-    """
+    """The interpreter of a peer; None where its environment is not there or is an old one."""
     if peer.lock is None:
         return Path(sys.executable)
     home = folder / peer.name

@@ -22,7 +22,10 @@ ABOUT = {
 
 def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
     """The library's defaults, with the public bounds of the problem."""
-    from diffprivlib.models import LinearRegression, LogisticRegression
+    from diffprivlib.models import (  # pyright: ignore[reportMissingImports]
+        LinearRegression,
+        LogisticRegression,
+    )
 
     seed, bound = int(rng.integers(2**31)), float(problem["row_bound"])
     epsilon, x, y = float(problem["epsilon"]), problem["x"], problem["y"]
