@@ -209,6 +209,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),
+    "peers": _defer("peers"),
     "check": _defer("check"),
     "new": _defer("new"),
     "warmup": _warmup,

@@ -29,8 +29,8 @@ ORDER: dict[str, tuple[str, ...]] = {
     "How to": (
         "using.md", "choices.md", "release.md", "statement.md", "datasets.md", "models.md",
         "estimators.md", "plan.md", "tuning.md",
-        "tables.md", "figures.md", "sweeps.md", "plugins.md", "audit.md", "local.md", "kernels.md",
-        "examples/*",
+        "tables.md", "figures.md", "sweeps.md", "scale.md", "plugins.md", "audit.md",
+        "leaderboard.md", "local.md", "kernels.md", "examples/*",
     ),
     "Reference": (
         "reference/command_line.md", "reference/keys.md", "reference/python.md", "api.md",

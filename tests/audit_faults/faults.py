@@ -153,7 +153,7 @@ def noise_of_one_sign(X, rng):
 LABELLED = "numeric:p=1,norm=1,labels=-1|1,n=4"
 FAULTS = [
     Subject(wrong_jacobian_power, "diffprivlib 0.6.6, LogisticRegression",
-            epsilon=0.5, records="numeric:p=1,norm=100,labels=-1|1,n=4", runs=20_000),
+            epsilon=0.5, records="numeric:p=1,norm=100,labels=-1|1,n=4", runs=60_000),
     Subject(intercept_outside_the_norm, "the same family of logistic regressions",
             records="numeric:p=1,norm=0.125,labels=-1|1,n=4"),
     Subject(nan_epsilon, "a check written as epsilon < 0 in published mechanisms"),
@@ -173,7 +173,7 @@ FAULTS = [
             records="numeric:p=2,norm=1,n=4"),
     Subject(exponential_without_two, "constructed", records="numeric:p=2,norm=1,n=4"),
     Subject(gaussian_without_delta, "constructed", delta=1e-5),
-    Subject(normalised_by_the_largest, "preprocessing by the largest row"),
+    Subject(normalised_by_the_largest, "preprocessing by the largest row", runs=40_000),
     Subject(mean_is_clipped, "constructed"),
     Subject(odds_of_two_answers, "constructed", records="numeric:p=1,norm=1,labels=0|1|2|3,n=4"),
     Subject(noise_of_the_mean_on_the_sum, "constructed"),

@@ -12,7 +12,6 @@ import argparse
 import itertools
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from dperm_cli.audit.error_rates import ERROR
@@ -42,34 +41,40 @@ def audit_once(subject: Subject, seed: int, runs: int | None) -> tuple[bool, str
     return result.is_refuted, f"| {' | '.join(cells)} |"
 
 
-def list_alarms(audits: int, runs: int) -> Iterator[str]:
-    """The lines of the sound mechanisms that were accused."""
-    for number, subject in enumerate(itertools.islice(itertools.cycle(SOUND), audits)):
-        is_refuted, line = audit_once(subject, 1000 + number, runs)
-        print(line, file=sys.stderr, flush=True)
-        if is_refuted:
-            yield line
+def write_page(
+    lines: list[str], alarms: list[str], audits: int, runs: int, out: Path | None
+) -> str:
+    """The page of what was audited so far, which is written where ``out`` says."""
+    found = sum("| not shown |" not in line for line in lines)
+    words = f"{found} of {len(lines)} faults found, {len(alarms)} false alarms"
+    words += f" in {audits} audits of {min(audits, len(SOUND))} sound mechanisms, {runs} runs each."
+    text = HEAD.format(error=ERROR) + "\n".join([*lines, *alarms]) + f"\n\n{words}\n"
+    if out is not None:
+        out.write_text(text)
+    return text
 
 
 def main() -> int:
-    """Audit all, and write the page."""
+    """Audit all; the page is written again after each audit, so that one that was ended has one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--audits", type=int, default=200, help="of sound mechanisms")
     parser.add_argument("--runs", type=int, default=6000, help="of an audit of a sound mechanism")
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
-    faults = []
+    lines: list[str] = []
+    found = 0
     for subject in FAULTS:
-        faults.append(audit_once(subject, 0, None))
-        print(faults[-1][1], file=sys.stderr, flush=True)
-    found = sum(is_refuted for is_refuted, _ in faults)
-    alarms = list(list_alarms(asked.audits, asked.runs))
-    words = f"{found} of {len(FAULTS)} faults found, {len(alarms)} false alarms"
-    text = HEAD.format(error=ERROR) + "\n".join([*(line for _, line in faults), *alarms])
-    words += f" in {asked.audits} audits of {len(SOUND)} sound mechanisms"
-    text += f"\n\n{words}, {asked.runs} runs each.\n"
-    if asked.out is not None:
-        asked.out.write_text(text)
+        is_refuted, line = audit_once(subject, 0, None)
+        found += is_refuted
+        lines.append(line)
+        print(line, file=sys.stderr, flush=True)
+    alarms: list[str] = []
+    text = write_page(lines, alarms, 0, asked.runs, asked.out)
+    for number, subject in enumerate(itertools.islice(itertools.cycle(SOUND), asked.audits)):
+        is_refuted, line = audit_once(subject, 1000 + number, asked.runs)
+        alarms += [line] if is_refuted else []
+        print(line, file=sys.stderr, flush=True)
+        text = write_page(lines, alarms, number + 1, asked.runs, asked.out)
     print(text)
     return int(bool(alarms) or found < NEEDED * len(FAULTS))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import html
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ SCRIPTS = (
 _FOLDER = Path(__file__).parent / "html"
 
 
-def page(made: dict[str, Any]) -> bytes:
-    """The bytes of the page; equal payloads give equal bytes."""
-    style, script = _write_style(), _script()
+def page(
+    made: dict[str, Any], template: str = "page.html", scripts: Sequence[str] = SCRIPTS
+) -> bytes:
+    """The bytes of a page; equal payloads give equal bytes."""
+    style, script = _write_style(), _script(tuple(scripts))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -39,7 +42,7 @@ def page(made: dict[str, Any]) -> bytes:
         "script": script,
         "data": encode_payload(made),
     }
-    head, *rest = read_asset("page.html").split("{{")
+    head, *rest = read_asset(template).split("{{")
     pieces = [head]
     for piece in rest:
         name, _, text = piece.partition("}}")
@@ -55,9 +58,9 @@ def _write_style() -> str:
 
 
 @cache
-def _script() -> str:
+def _script(scripts: tuple[str, ...]) -> str:
     """All scripts as one, with a scope of its own."""
-    return '(() => {\n"use strict";\n' + "".join(map(read_asset, SCRIPTS)) + "})();"
+    return '(() => {\n"use strict";\n' + "".join(map(read_asset, scripts)) + "})();"
 
 
 @cache

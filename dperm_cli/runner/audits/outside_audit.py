@@ -161,7 +161,7 @@ def audit_claim(target: Target, question: Question, out: Path | None = None) -> 
     _try_nan(runs, pairs[:1], result)
     if not math.isnan(question.epsilon) and pairs:
         error = ERROR / 2.0 ** (runs.looks + 1)
-        plan = _plan_search(runs, pairs[0], question)
+        plan = _plan_search(runs, pairs, question)
         attacks = plan.search(pairs, rng)
         if runs.failure:
             raise InputError(KEY, target.words, f"every run failed: {runs.failure}")
@@ -225,17 +225,19 @@ class _Search:
         return sorted(found, key=lambda attack: -attack.promise)
 
 
-def _plan_search(runs: Runs, pair: Pair, question: Question) -> _Search:
+def _plan_search(runs: Runs, pairs: Sequence[Pair], question: Question) -> _Search:
     """How many runs and pairs there is time for, from the first runs."""
     left = question.seconds
     for count in (4, 2 * LEAST, 8 * LEAST):
-        runs.collect(pair, "speed", count, question.epsilon)
+        runs.collect(pairs[0], "speed", count, question.epsilon)
         left = max(0.0, runs.deadline - time.monotonic())
         if 2 * count * runs.run_seconds > left / 100.0:
             break
     start, speed = runs.start_seconds, runs.run_seconds
     most = int(_START_SHARE * left / (2.0 * start)) if start > 0.0 else MOST_PAIRS
-    in_runs = 0.9 * left - 2.0 * start * (min(most, MOST_PAIRS) + sum(_KEPT))
+    # few pairs need few starts: what is not reserved for them goes into runs
+    starts = min(most, MOST_PAIRS, len(pairs)) + sum(min(kept, len(pairs) + 4) for kept in _KEPT)
+    in_runs = 0.9 * left - 2.0 * start * starts
     total = int(max(in_runs, 0.2 * left) / speed) if speed > 0.0 else question.runs
     return _Search(runs, question, max(0, min(question.runs, total)), max(1, most))
 
@@ -272,7 +274,11 @@ def _confirm(
     chosen = choose_attacks(attacks)
     digests = list(dict.fromkeys(one.pair.digest for one in chosen))
     has_control = runs.target.takes_epsilon
-    count = int(total * (0.35 if has_control else 0.5) / 2.0)
+    # the search's speed was a guess: time that it left over is spent on the verdict
+    left = 0.9 * max(0.0, runs.deadline - time.monotonic())
+    affordable = left / runs.run_seconds if runs.run_seconds > 0.0 else math.inf
+    half = min(question.runs / 2.0, max(total / 2.0, affordable))
+    count = int(half * (0.7 if has_control else 1.0) / 2.0)
     each = error / max(1, len(chosen))
     least = count
     for attack in chosen:

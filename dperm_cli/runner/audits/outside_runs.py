@@ -121,7 +121,8 @@ class Runs:
         if self.run_seconds <= 0.0:
             return count
         most = int(max(_BLOCK_SECONDS, 4.0 * self.start_seconds) / self.run_seconds)
-        share = count if self.target.has_batches else -(-count // _BLOCKS)
+        # in turns: an end of the time must not leave one table without runs
+        share = -(-count // (2 if self.target.has_batches else _BLOCKS))
         return max(1, min(most, share))
 
     def _note_cost(self, count: int, seconds: float) -> None:

@@ -271,7 +271,7 @@ def _release(
     theta = read_points(cell.mechanism, released, cell.trials, held)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
-    common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
+    common = common | plan_columns(plan, guarantee) | describe_optimum(problem, optimum)
     if common["epsilon"] is None:
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
@@ -450,7 +450,7 @@ def describe_radius(prepared: Prepared) -> dict[str, Any]:
     return {"tuning": {"chosen": chosen, "epsilon": 0.0, "candidates": 1, "reason": found.reason}}
 
 
-def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
+def describe_optimum(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     floor = float(problem.objective(problem.constraint.centre()))
     return {
         "optimum": optimum.value,

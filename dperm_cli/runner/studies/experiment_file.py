@@ -21,7 +21,8 @@ from dperm_cli.results.claims.claims import SIZES, Claim, read_words
 from dperm_cli.runner.compose import user_yaml
 from dperm_cli.runner.compose.study_plan import MOST_CELLS
 
-KEYS = ("name", "paper", "text", "verb", "base", "trials", "parts", "table", "plot", "claims")
+KEYS = ("name", "paper", "text", "verb", "base", "trials", "parts", "table", "plot", "claims",
+        "peers")  # fmt: skip
 PART_KEYS = ("text", "needs", "sizes", "base", "trials", "axes")
 PANEL_KEYS = (
     "part", "title", "x", "y", "statistic", "where", "curve", "worst", "best", "pool", "lines",
@@ -80,6 +81,7 @@ class Experiment:
     table: tuple[str, ...]
     plot: tuple[dict[str, Any], ...]
     claims: tuple[Claim, ...]
+    peers: tuple[str, ...] = ()  # methods of others that are given the same problems
 
 
 def load(name: str, size: str, config_dir: str | None = None) -> Experiment:
@@ -129,6 +131,7 @@ def parse(data: Mapping[str, Any], size: str) -> Experiment:
         plot=tuple(_panel(entry, place) for place, entry in
                    enumerate(_list("experiment.plot", data.get("plot", [])))),
         claims=claims.parse(data.get("claims", [])),
+        peers=read_words("experiment.peers", data.get("peers", [])),
     )  # fmt: skip
     _check_parts(found)
     return found

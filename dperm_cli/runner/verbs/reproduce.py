@@ -16,6 +16,7 @@ from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax, refuse_operands
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.claims import judge as judging
+from dperm_cli.results.leaderboard.site import write_site
 from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
@@ -27,6 +28,8 @@ from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.peers import peer_runs
+from dperm_cli.runner.peers.catalogue import find_peer
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import freshness, verdict_files
 from dperm_cli.runner.studies.experiment_file import Experiment, Part, Settings
@@ -120,6 +123,8 @@ def _run_and_judge(
     shown: bool,
 ) -> ReproduceResult:
     failed = _run_cells(found.verb, store, asked, cells)
+    if found.peers:
+        peer_runs.update_table(found.peers, cells.values(), asked.out, found.name, _tell)
     about = describe(found, parts)
     verdicts = judge(found, Store(asked.out), about)
     if asked.verdicts is not None:
@@ -130,12 +135,18 @@ def _run_and_judge(
     # before the report, whose page shows them
     write_atomically(asked.out / CLAIMS, judged)
     made = write_report(asked.out, accountant=Accounting(), trust=True)
+    if found.peers:
+        write_site(asked.out)
     if not made.faults and not made.gaps:
         freshness.note(asked.out, judged, made.files)
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
     lost = tuple(f"releases may be missing: {gap}" for gap in made.gaps)
     return ReproduceResult(verdicts, failed, (*made.faults, *lost), made.text)
+
+
+def _tell(words: str) -> None:
+    print(f"peer {words}", file=sys.stderr)
 
 
 def request(arguments: list[str]) -> ReproduceRequest:
@@ -182,6 +193,7 @@ def describe(found: Experiment, parts: Parts) -> dict[str, Any]:
         "parts": parts,
         "table": list(found.table),
         "plot": list(found.plot),
+        **({"peers": {name: find_peer(name).about for name in found.peers}} if found.peers else {}),
     }
 
 

@@ -53,7 +53,7 @@ function grid({ caption, columns, items, details, name }) {
     if (open) state.open.add(row); else state.open.delete(row);
     button.setAttribute("aria-expanded", String(open));
     line.classList.toggle("open", open);
-    if (open) line.after(make_noise_adder(row)); else line.nextElementSibling.remove();
+    if (open) line.after(drawer(row)); else line.nextElementSibling.remove();
   }
 
   const drawer = (row) => h("tr", { class: "more-of" },
@@ -74,7 +74,7 @@ function grid({ caption, columns, items, details, name }) {
       line.classList.toggle("open", open);
     }
     line.append(...cells);
-    return details && state.open.has(row) ? [line, make_noise_adder(row)] : [line];
+    return details && state.open.has(row) ? [line, drawer(row)] : [line];
   }
 
   function draw() {

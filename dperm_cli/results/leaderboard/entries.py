@@ -1,0 +1,112 @@
+"""Lines of the leaderboard: rows of dperm's mechanisms and of peers with the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dperm_cli.results.records.row_facts import name_of
+
+Entry = dict[str, Any]
+
+# Columns as the page shows them: kind, unit and what they mean.
+_KINDS = {
+    "method": ("text", "", "A mechanism of dperm, or a method of others."),
+    "origin": ("text", "", "dperm; run: a peer that ran here; kept: a row that came with dperm."),
+    "dataset": ("text", "", "The data set."),
+    "loss": ("text", "", "The loss."),
+    "constraint": ("text", "", "The set of points."),
+    "constraint_radius": ("float", "", "Its radius."),
+    "relation": ("text", "", "What neighbours are."),
+    "guarantee": ("text", "", "pure or approx, as asked for."),
+    "epsilon": ("float", "", "What was asked for."),
+    "delta": ("float", "", "What was asked for."),
+    "status": ("text", "", "ok, unsupported (a refusal), failed, absent (not installed)."),
+    "reason": ("text", "", "Why there is no result."),
+    "tuned": ("text", "", "default: nothing was tuned. No row is tuned for free."),
+    "trials": ("int", "", "Repetitions."),
+    "excess_risk": ("float", "per record", "Median over the certified optimum."),
+    "low": ("float", "per record", "5 % quantile of the excess risk."),
+    "high": ("float", "per record", "95 % quantile of the excess risk."),
+    "floor": ("float", "per record", "Excess risk of a point that uses no data."),
+    "floor_share": ("float", "", "1 at the optimum, 0 at the floor, below 0 worse than no data."),
+    "metric": ("text", "", "What is measured on held-out records."),
+    "test_metric": ("float", "", "The metric of the method."),
+    "optimum_metric": ("float", "", "The metric of the non-private optimum."),
+    "baseline_metric": ("float", "", "The metric of the majority's label, or of the mean."),
+    "epsilon_accounted": ("float", "", "By dperm's accountant; of a peer nothing is accounted."),
+    "epsilon_audited": ("float", "", "Largest bound of an audit of this claim; empty: none."),
+    "seconds": ("float", "s", "Of a trial; of peers processor time, of dperm wall time."),
+    "memory": ("float", "MiB", "Peak of a peer's process."),
+    "versions": ("text", "", "Of what ran."),
+    "record": ("text", "", "The record's name, or the row's in peers.csv."),
+    "problem": ("text", "", "What the rows of one problem share."),
+}
+COLUMNS = {
+    name: {"kind": kind, "unit": unit, "doc": doc} for name, (kind, unit, doc) in _KINDS.items()
+}
+_PROBLEM = (
+    "dataset", "loss", "constraint", "constraint_radius", "relation", "guarantee", "epsilon",
+)  # fmt: skip
+_SAME = (
+    *_PROBLEM, "delta", "status", "reason", "trials", "metric", "test_metric", "optimum_metric",
+    "baseline_metric", "seconds",
+)  # fmt: skip
+
+
+def list_entries(
+    rows: Iterable[Mapping[str, Any]],
+    peers: Iterable[Mapping[str, Any]],
+    audits: Sequence[Mapping[str, str]] = (),
+) -> list[Entry]:
+    """All lines: those of a problem together, the best first, refusals last.
+
+    Args:
+        rows: Summary rows of the study.
+        peers: Rows of ``peers.csv``.
+        audits: Audits that are kept, by method and claim.
+    """
+    entries = []
+    for row in rows:
+        # what was asked for names the problem: a pure release may answer for an approximate one
+        asked = {"guarantee": row["privacy"]}
+        facts = {"origin": "dperm", "versions": f"dperm {row['version']}", "record": row["cell"]}
+        entries.append(_make_entry({**row, **asked}, audits) | facts)
+    for row in peers:
+        facts = {name: row[name] for name in ("origin", "versions", "memory")}
+        entries.append(_make_entry(row, audits) | facts | {"record": row["key"]})
+    order: dict[str, int] = {}
+    for entry in entries:
+        order.setdefault(entry["problem"], len(order))
+    return sorted(
+        ({name: entry.get(name) for name in COLUMNS} for entry in entries),
+        key=lambda one: (order[one["problem"]], one["status"] != "ok", one["excess_risk"] or 0.0),
+    )
+
+
+def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> Entry:
+    risk, floor = row["excess_risk_per_record_median"], row["floor_excess_risk_per_record"]
+    entry = {name: row.get(name) for name in _SAME}
+    name = name_of(row) if "overrides" in row else row["mechanism"]
+    bounds = [
+        float(one["bound"])
+        for one in audits
+        if one["method"] == name and float(one["claim"]) == entry["epsilon"]
+    ]
+    n = row["n"]
+    return entry | {
+        "method": name,
+        "tuned": "default",
+        "excess_risk": risk,
+        "low": None if risk is None else row["excess_risk_q05"] / n,
+        "high": None if risk is None else row["excess_risk_q95"] / n,
+        "floor": floor,
+        "floor_share": None if risk is None or not floor else 1.0 - risk / floor,
+        "epsilon_accounted": row.get("epsilon_accounted"),
+        "epsilon_audited": max(bounds, default=None),
+        "problem": " ".join(_format(entry[key]) for key in _PROBLEM),
+    }
+
+
+def _format(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)

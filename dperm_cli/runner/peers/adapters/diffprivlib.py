@@ -1,0 +1,42 @@
+"""diffprivlib: objective perturbation, and least squares by the functional mechanism."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+ABOUT = {
+    "title": "diffprivlib: LogisticRegression, LinearRegression",
+    "source": "IBM diffprivlib 0.6.6; Chaudhuri et al. 2011; Zhang et al. 2012",
+    "losses": ["logistic", "squared"],
+    "kinds": ["pure"],
+    "relations": ["replace_one"],
+    "sets": ["l2_ball", "l1_ball"],
+    "packages": ["diffprivlib", "numpy", "scikit-learn"],
+    "intercept": "none: fit_intercept=False, as the table's problem",
+    "clipping": "rows to data_norm; entries and targets to the declared bounds (squared)",
+    "differs": "minimises over all points with the ridge of C=1 (logistic), then projected",
+}
+
+
+def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
+    """The library's defaults, with the public bounds of the problem."""
+    from diffprivlib.models import (  # pyright: ignore[reportMissingImports]
+        LinearRegression,
+        LogisticRegression,
+    )
+
+    seed, bound = int(rng.integers(2**31)), float(problem["row_bound"])
+    epsilon, x, y = float(problem["epsilon"]), problem["x"], problem["y"]
+    if problem["loss"] == "logistic":
+        made = LogisticRegression(
+            epsilon=epsilon, data_norm=bound, fit_intercept=False, random_state=seed
+        )
+    else:
+        size = float(problem["target_bound"])
+        made = LinearRegression(
+            epsilon=epsilon, bounds_X=(-bound, bound), bounds_y=(-size, size),
+            fit_intercept=False, random_state=seed,
+        )  # fmt: skip
+    return made.fit(x, y).coef_

@@ -1,0 +1,204 @@
+"""Methods of others: what their adapters state, their points, their environments, their rows."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dperm_cli.cli import main
+from dperm_cli.core.package_paths import find_shipped
+from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_table, write_table
+from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.peers import adapter_main, environments, peer_runs
+from dperm_cli.runner.peers.catalogue import CARD, find_peer, list_peers
+from dperm_cli.runner.studies import experiment_file
+from dperm_cli.runner.verbs import reproduce
+from dperm_cli.runner.verbs.run import prepare
+
+PEERS = list_peers()
+LIGHT = [name for name, peer in PEERS.items() if peer.lock is None]
+CAN = ("losses", "kinds", "relations", "sets", "packages")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return experiment_file.load("leaderboard", "small")
+
+
+@pytest.fixture(scope="module")
+def cells(found):
+    composer = Composer()
+    parts = [part for part in found.parts if part.find_reason() is None]
+    return [item for part in parts for item in prepare(reproduce.cells_of(part, composer))]
+
+
+def make_told(name, epsilon=1.0, rows=120, seed=0, **others):
+    """A problem as an adapter is given it: small rows, labels or targets that follow them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 3))
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
+    loss = PEERS[name].about["losses"][0]
+    margin = x @ np.array([1.0, -1.0, 0.5])
+    y = np.sign(margin) if loss != "squared" else np.clip(margin, -1.0, 1.0)
+    kind = PEERS[name].about["kinds"][-1]
+    told = {
+        "x": x, "y": y, "loss": loss, "radius": 2.0, "epsilon": epsilon,
+        "delta": 0.0 if kind == "pure" else 1e-5, "relation": "replace_one", "row_bound": 1.0,
+        "target_bound": 1.0, "lipschitz": 1.0 if loss != "squared" else 3.0, "smoothness": 1.0,
+        "width": 0.1,
+    }  # fmt: skip
+    return told | others
+
+
+def run_fit(name, told, seed=0):
+    import runpy
+
+    module = runpy.run_path(str(PEERS[name].path))
+    return np.ravel(module["fit"](told, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_an_adapter_states_what_it_does(name):
+    peer = PEERS[name]
+    assert set(peer.about) == {*CARD, *CAN}
+    assert all(isinstance(peer.about[key], str) and peer.about[key] for key in CARD)
+    assert set(peer.about["kinds"]) <= set(peer_runs.KINDS)
+    if peer.lock is None:
+        assert peer.about["packages"] == ["numpy"]
+    else:
+        lines = peer.lock.read_text().split()
+        assert all(line.count("==") == 1 for line in lines)
+        pinned = {line.partition("==")[0] for line in lines}
+        assert set(peer.about["packages"]) <= pinned
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_a_large_epsilon_beats_the_point_without_data(name):
+    told = make_told(name, epsilon=1e4, rows=2000)
+    margins = told["x"] @ run_fit(name, told)
+    assert np.mean(np.sign(margins) == np.sign(told["y"])) > 0.9
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_noise_falls_as_epsilon_rises(name):
+    spread = {}
+    for epsilon in (0.3, 1000.0):
+        told = make_told(name, epsilon, rows=2000)
+        points = [run_fit(name, told, seed) for seed in range(40)]
+        spread[epsilon] = np.std(points, axis=0).max()
+    assert spread[0.3] > 2.0 * spread[1000.0]
+
+
+def test_permutation_sgd_moves_no_further_than_its_noise_is_made_for():
+    """The same permutation on neighbours: the ends lie within 2 k L eta / b."""
+    told = make_told("permutation_sgd", epsilon=1e12, delta=0.0)
+    other = told | {"x": told["x"].copy(), "y": told["y"].copy()}
+    other["x"][5], other["y"][5] = -told["x"][5], told["y"][5]
+    step = 1.0 / math.sqrt(len(told["x"]))
+    for seed in range(20):
+        moved = run_fit("permutation_sgd", told, seed) - run_fit("permutation_sgd", other, seed)
+        assert np.linalg.norm(moved) <= 2.0 * 10 * step / 50 + 1e-6
+
+
+def test_the_program_answers_in_json_and_repeats_itself(cells):
+    peer = find_peer("zcdp_gd")
+    problem = next(p for p in peer_runs.list_problems(cells) if p.kind == "approx")
+    first, again = (peer_runs.run_adapter(peer, problem, Path(sys.executable)) for _ in range(2))
+    assert first["status"] == "ok"
+    assert first["theta"] == again["theta"]
+    assert len(first["theta"]) == problem.prepared.cell.trials
+    assert "numpy" in first["versions"]
+
+
+def test_a_refusal_and_a_fault_are_told(tmp_path, cells):
+    path = tmp_path / "mine.py"
+    path.write_text('ABOUT = {}\ndef fit(problem, rng):\n    raise Refused("not this")\n')
+    problem = tmp_path / "problem.npz"
+    np.savez(problem, x=np.zeros((2, 1)), seeds=np.arange(2))
+    told = adapter_main.main(str(path), str(problem))
+    assert told == {"status": "unsupported", "reason": "not this"}
+    path.write_text("def fit(problem, rng):\n    return 1 / 0\n")
+    command = [sys.executable, "-I", adapter_main.__file__, str(path), str(problem)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "ZeroDivisionError" in done.stdout
+
+
+def test_what_is_not_installed_is_absent_and_what_cannot_be_is_refused(tmp_path, cells):
+    problems = peer_runs.list_problems(cells)
+    peer = find_peer("diffprivlib")
+    pure = next(p for p in problems if p.kind == "pure" and p.prepared.cell.loss.name == "logistic")
+    approx = next(p for p in problems if p.kind == "approx")
+    absent = peer_runs.make_row(peer, pure, None, lambda problem: None)
+    assert absent["status"] == ABSENT
+    assert "dperm peers install diffprivlib" in absent["reason"]
+    refused = peer_runs.make_row(peer, approx, None, lambda problem: None)
+    assert (refused["status"], refused["reason"]) == ("unsupported", "kinds are pure")
+
+
+def test_a_row_comes_back_from_its_file(tmp_path):
+    row = {"key": "a", "mechanism": "b", "status": "ok", "epsilon": 0.1, "n": 12}
+    (tmp_path / FILE).write_text(write_table([row]))
+    [back] = read_table(tmp_path / FILE)
+    assert {name: back[name] for name in row} == row
+    assert read_table(tmp_path / "none.csv") == []
+
+
+def test_the_kept_rows_are_those_of_the_adapters(found, cells):
+    """Whoever changes an adapter or a lock runs it again: dperm reproduce leaderboard."""
+    kept = {
+        row["key"] for row in read_table(Path(find_shipped("experiments"), "leaderboard", FILE))
+    }
+    for problem in peer_runs.list_problems(cells):
+        for name in found.peers:
+            assert problem.identify(find_peer(name)) in kept, (name, problem.prepared.data.name)
+
+
+def test_at_least_five_peers_have_results(found):
+    kept = read_table(Path(find_shipped("experiments"), "leaderboard", FILE))
+    assert len({row["mechanism"] for row in kept if row["status"] == "ok"}) >= 5
+    assert {row["mechanism"] for row in kept} == set(found.peers)
+
+
+def test_peers_are_listed_and_removed(tmp_path, capsys):
+    assert main(["peers", "list", "--folder", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in PEERS)
+    assert main(["peers", "remove", "opendp", "--folder", str(tmp_path)]) == 0
+    assert "not installed: opendp" in capsys.readouterr().err
+    assert main(["peers", "install", "nothing", "--folder", str(tmp_path)]) == 2
+    assert main(["peers", "install"]) == 2
+
+
+def test_without_a_network_one_line_says_so(tmp_path, capsys, monkeypatch):
+    """venv goes through; pip ends with its own last error."""
+
+    def run(command, **settings):
+        is_pip = "pip" in command
+        error = "WARNING: retry\nERROR: No matching distribution found for diffprivlib==0.6.6\n"
+        return subprocess.CompletedProcess(command, int(is_pip), "", error if is_pip else "")
+
+    monkeypatch.setattr(environments.subprocess, "run", run)
+    assert main(["peers", "install", "diffprivlib", "--folder", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "peer diffprivlib cannot be installed: ERROR: No matching distribution" in err
+
+
+@pytest.mark.slow
+def test_an_environment_is_made_and_taken_away(tmp_path, monkeypatch):
+    """A lock that is empty needs no network."""
+    path = tmp_path / "mine.py"
+    path.write_text("ABOUT = {}\n")
+    path.with_suffix(".lock").write_text("")
+    peer = type(find_peer("opendp"))("mine", {}, path)
+    python = environments.install(peer, tmp_path / "peers")
+    assert python.exists()
+    assert environments.install(peer, tmp_path / "peers") == python
+    path.with_suffix(".lock").write_text("# another\n")
+    assert environments.find_python(peer, tmp_path / "peers") is None
+    assert environments.remove(peer, tmp_path / "peers")
