@@ -12,7 +12,7 @@ FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures gallery \
+.PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench bench-scale wheel clean help figures gallery \
 	verdicts claims schemas docs dist licences $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -34,7 +34,7 @@ help:
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
 	@echo 'make schemas    conf/*/schema.json, from the declared fields of plug-ins and settings'
 	@echo 'make lint       ruff, pyright, import rules'
-	@echo 'make bench      speed ratios, measured inside one run'
+	@echo 'make bench      speed ratios, measured inside one run (make bench-scale: growth with n)'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
 	@echo 'make dist       wheel and sdist: their contents, their metadata, and a try in an empty environment'
 	@echo 'make docs       the documentation as a site that is read offline: site/index.html'
@@ -156,6 +156,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_passes.py
 	$(BIN)/python benchmarks/bench_noisy_gd.py
 	$(BIN)/python benchmarks/bench_sweep.py
+
+# how time and memory of a run grow with the number of records (an hour)
+bench-scale: $(VENV)/.run
+	$(BIN)/python benchmarks/bench_scale.py --keep
 
 wheel: $(VENV)/.dev
 	rm -rf dist
