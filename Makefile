@@ -181,6 +181,7 @@ $(VENV)/.docs: $(VENV)/.dev
 
 # gathered, built and checked: links, foreign requests, formulas, the search without a network
 docs: $(VENV)/.docs
+	$(BIN)/codespell *.md docs examples experiments
 	$(BIN)/python -m website.build
 	$(BIN)/python -m pytest tests/website
 
