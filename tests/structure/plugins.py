@@ -52,6 +52,8 @@ def find_plugin_names(names: Names) -> list[Place]:
     kinds = [find_plugins(names, folders) for folders in (rooms.SET_FOLDERS, rooms.LOSS_FOLDERS)]
     places: list[Place] = []
     for module in names.package:
+        if rooms.FOREIGN in module.file:
+            continue
         lines: dict[int, set[str]] = {}
         for plugins in kinds:
             for line, name in _Reader(names, module, plugins).list_lines():

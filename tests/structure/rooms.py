@@ -41,6 +41,8 @@ EVENT_ROOM, EVENT_BASE = "privacy", "Event"
 # class of its own name, or a class with a ``name``, is a plug-in.
 SET_FOLDERS = ("sets",)
 LOSS_FOLDERS = ("losses",)
+# programs for other environments: they import nothing of dperm, and have no room to ask
+FOREIGN = "/runner/peers/adapters/"
 OTHER_FOLDERS = ("kernels", "datasets", "mechanisms")
 # A folder in a room with what several plug-ins share: no plug-ins.
 SHARED_FOLDER = "shared"

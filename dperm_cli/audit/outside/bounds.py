@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,16 @@ def judge(
         error: The chance that the bound is wrong.
     """
     one, two = (attack.statistic.score(Sample(side, attack.width)) for side in (first, second))
-    rates = rates_of(one, two, attack.threshold, attack.swap, attack.below, error)
-    bound = AnyOutputs(delta).epsilon(rates)
+    # the event and its complement, for either side: four bounds that share the error
+    how, ways = AnyOutputs(delta), list(itertools.product((False, True), repeat=2))
+    bounds = [
+        how.epsilon(rates_of(one, two, attack.threshold, swap, below, error / 2.0))
+        for swap, below in ways
+    ]
+    bound = max(bounds)
+    if bound > 0.0:
+        swap, below = ways[bounds.index(bound)]
+        attack = replace(attack, swap=swap, below=below)
     sides = (two, one) if attack.swap else (one, two)
     false, true = (
         int(np.count_nonzero(side <= attack.threshold if attack.below else side > attack.threshold))

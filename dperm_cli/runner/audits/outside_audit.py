@@ -193,8 +193,8 @@ class _Search:
 
     def search(self, pairs: Sequence[Pair], rng: np.random.Generator) -> list[Attack]:
         """Attacks on all pairs that were tried, the most promising first."""
-        question, half = self.question, self.total / 2.0
-        most = half * _SHARES[0] / 2.0
+        question = self.question
+        most = self.total / 2.0 * _SHARES[0] / 2.0
         chosen = list(pairs)[: max(1, min(int(most / LEAST), self.most_pairs))]
         best = self._attack(chosen, min(_MOST_FIRST, int(most / len(chosen))), _LOOSE)
         self.tried = len(chosen)
@@ -207,13 +207,22 @@ class _Search:
             if place == 2 and known:
                 near = list_variants(known[0], question.kind, question.relation, rng)
                 known, self.tried = [*known, *near], self.tried + len(near)
-            count = self.reached + max(LEAST, int(half * _SHARES[place] / 2.0 / max(1, len(known))))
+            self.total = self._foresee()
+            count = self.reached + max(
+                LEAST, int(self.total / 2.0 * _SHARES[place] / 2.0 / max(1, len(known)))
+            )
             again = self._attack(known, count, ERROR if is_last else _LOOSE)
             looked = {attack.pair.digest for attack in again}
             rest = [one for one in best if one.pair.digest not in looked]
             rest = [one for one in rest if one.is_side_channel] if is_last and again else rest
             best = sorted([*again, *rest], key=lambda attack: -attack.promise)
         return best
+
+    def _foresee(self) -> int:
+        """How many runs there are in all, by the speed that was seen so far."""
+        left = 0.9 * max(0.0, self.runs.deadline - time.monotonic())
+        more = left / self.runs.run_seconds if self.runs.run_seconds > 0.0 else 0.0
+        return max(self.total, int(min(self.question.runs, self.runs.made + more)))
 
     def _attack(self, pairs: Sequence[Pair], count: int, error: float) -> list[Attack]:
         self.reached, found = count, []
@@ -287,8 +296,9 @@ def _confirm(
         sides = runs.collect(attack.pair, "judge", int(count * share), question.epsilon)
         result.shown.append(judge(attack, *sides, question.delta, each))
         least = min(least, len(sides[0])) if is_first else least
-    result.largest = find_largest_bound(least, question.delta, each)
-    result.refutable = find_refutable(question.epsilon, least, question.delta, each)
+    told = each / 2.0  # as `judge` has it
+    result.largest = find_largest_bound(least, question.delta, told)
+    result.refutable = find_refutable(question.epsilon, least, question.delta, told)
     result.shown.sort(key=lambda one: -one.bound)
     above = [one for one in result.shown if one.bound > question.epsilon]
     forms = {one.attack.pair.digest for one in above if one.attack.is_side_channel}
