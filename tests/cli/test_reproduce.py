@@ -79,4 +79,7 @@ def test_bad_words_are_one_line_and_exit_code_2(dperm, tmp_path, words, said):
 def test_help_and_completion(dperm):
     assert "size=small|full" in dperm("reproduce", "--help").out
     assert dperm("reproduce").code == 2
-    assert dperm("completion", "--words", "reproduce", "--", "le").out.split() == ["leak"]
+    assert dperm("completion", "--words", "reproduce", "--", "lea").out.split() == [
+        "leaderboard",
+        "leak",
+    ]

@@ -167,6 +167,8 @@ def test_nothing_else_reads_arrays():
     found = {str(path.relative_to(ROOM)): others_that_read(path.read_text())
              for path in ROOM.rglob("*.py")}  # fmt: skip
     assert len(found) > 500
+    # a peer runs in an environment without dperm, on a problem that dperm has just written
+    assert found.pop("runner/peers/adapter_main.py") == ["np.load"]
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 

@@ -48,7 +48,7 @@ LIBRARIES = (
 # Where a name that Windows lacks stands, behind a question or a try.
 GUARDED = {
     "core/system_calls.py": {"getuid", "fchown", "fchmod", "pthread_sigmask", "sysconf"},
-    "loops/sgd.py": {"sched_getaffinity"},
+    "loops/thread_count.py": {"sched_getaffinity"},
     # in jobs of SLURM
     "runner/sweep/slurm_jobs.py": {"SIGUSR2"},
 }

@@ -42,6 +42,7 @@ GENERATORS = {
     "runner/models/session_record.py",  # names of sessions
     "runner/models/budget_ledger.py",  # names of entries
     "estimators/base.py",  # the seed of research noise, from scikit-learn's random state
+    "runner/peers",  # methods of other people, which run apart and draw noise of their own
     "audit",  # attacks: neighbours and halves of runs
     "results/ledger/release_log_lines.py",  # names of fresh releases
     "core/files.py",  # names of temporary files

@@ -12,7 +12,7 @@ import pytest
 
 from dperm_cli.cli import main
 from dperm_cli.core.package_paths import find_shipped
-from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_table, write_table
+from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers, write_peers
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.peers import adapter_main, environments, peer_runs
 from dperm_cli.runner.peers.catalogue import CARD, find_peer, list_peers
@@ -142,16 +142,16 @@ def test_what_is_not_installed_is_absent_and_what_cannot_be_is_refused(tmp_path,
 
 def test_a_row_comes_back_from_its_file(tmp_path):
     row = {"key": "a", "mechanism": "b", "status": "ok", "epsilon": 0.1, "n": 12}
-    (tmp_path / FILE).write_text(write_table([row]))
-    [back] = read_table(tmp_path / FILE)
+    (tmp_path / FILE).write_text(write_peers([row]))
+    [back] = read_peers(tmp_path / FILE)
     assert {name: back[name] for name in row} == row
-    assert read_table(tmp_path / "none.csv") == []
+    assert read_peers(tmp_path / "none.csv") == []
 
 
 def test_the_kept_rows_are_those_of_the_adapters(found, cells):
     """Whoever changes an adapter or a lock runs it again: dperm reproduce leaderboard."""
     kept = {
-        row["key"] for row in read_table(Path(find_shipped("experiments"), "leaderboard", FILE))
+        row["key"] for row in read_peers(Path(find_shipped("experiments"), "leaderboard", FILE))
     }
     for problem in peer_runs.list_problems(cells):
         for name in found.peers:
@@ -159,7 +159,7 @@ def test_the_kept_rows_are_those_of_the_adapters(found, cells):
 
 
 def test_at_least_five_peers_have_results(found):
-    kept = read_table(Path(find_shipped("experiments"), "leaderboard", FILE))
+    kept = read_peers(Path(find_shipped("experiments"), "leaderboard", FILE))
     assert len({row["mechanism"] for row in kept if row["status"] == "ok"}) >= 5
     assert {row["mechanism"] for row in kept} == set(found.peers)
 

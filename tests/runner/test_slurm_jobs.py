@@ -74,7 +74,8 @@ def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address,
     items = run.prepare(study_plan.plan_study(parse(WORDS)).cells)
     serial = table(tmp_path / "serial", items, Options())
     slurm = {"minutes": 5, "memory": "1GB"}
-    assert table(tmp_path / "slurm", items, Options(backend, 2, address, slurm)) == serial
+    options = Options(backend=backend, workers=2, address=address, slurm=slurm)
+    assert table(tmp_path / "slurm", items, options) == serial
 
 
 def test_a_job_that_is_killed_is_made_up_for(controller, tmp_path, monkeypatch):
@@ -93,6 +94,6 @@ def test_a_job_that_is_killed_is_made_up_for(controller, tmp_path, monkeypatch):
 
     killed: list[str] = []
     monkeypatch.setattr(Submitit, "_submit_chunks", kill_one)
-    options = Options("submitit", 2, "auto", {"minutes": 5, "memory": "1GB"})
+    options = Options(backend="submitit", workers=2, slurm={"minutes": 5, "memory": "1GB"})
     assert table(tmp_path / "slurm", items, options) == serial
     assert killed

@@ -29,8 +29,8 @@ WORDS = [
 ]  # fmt: skip
 OPTIONS = {
     "local": Options(workers=4),
-    "dask": Options("dask", 4),
-    "submitit": Options("submitit", 4, "auto", {"cluster": "local"}),
+    "dask": Options(backend="dask", workers=4),
+    "submitit": Options(backend="submitit", workers=4, slurm={"cluster": "local"}),
 }
 
 

@@ -96,7 +96,7 @@ def scheduler():
 
 @pytest.mark.slow  # the pool above writes it the same way
 def test_two_dask_workers_write_the_same_table(items, serial, tmp_path, scheduler):
-    options = Options("dask", 2, scheduler)
+    options = Options(backend="dask", workers=2, address=scheduler)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tally = sweep.run_cells(items, Store(tmp_path), options=options)
@@ -108,7 +108,7 @@ def test_two_dask_workers_write_the_same_table(items, serial, tmp_path, schedule
 @pytest.mark.slow
 def test_submitit_jobs_write_the_same_table(items, serial, tmp_path):
     pytest.importorskip("submitit")
-    options = Options("submitit", 2, "auto", {"cluster": "local"})
+    options = Options(backend="submitit", workers=2, slurm={"cluster": "local"})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tally = sweep.run_cells(items, Store(tmp_path), options=options)

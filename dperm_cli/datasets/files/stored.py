@@ -53,17 +53,17 @@ class Stored(DataSet):
     @property
     def task(self) -> str:  # type: ignore[override]
         """What the records are for, as the folder says."""
-        return self._found.task
+        return self._contents.task
 
     @property
     def classes(self) -> int:  # type: ignore[override]
         """Number of classes of a multiclass task."""
-        return self._found.classes
+        return self._contents.classes
 
     @property
     def row_bound(self) -> float:
         """The bound on the norm of a row."""
-        return self._found.row_bound
+        return self._contents.row_bound
 
     def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
         """Records and columns. They need no memory of their own."""
@@ -77,7 +77,7 @@ class Stored(DataSet):
         return {} if found is None else json.loads(found)
 
     @cached_property
-    def _found(self) -> Data:
+    def _contents(self) -> Data:
         return self._read(None)
 
     def _read(self, data_dir: Path | None) -> Data:

@@ -26,13 +26,13 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def write_table(rows: Iterable[Mapping[str, Any]]) -> str:
+def write_peers(rows: Iterable[Mapping[str, Any]]) -> str:
     """The file's text; numbers to six digits, which is more than the trials bear."""
     names = (*TEXTS, *NUMBERS)
     return csv_lines(names, ([_format(row.get(name)) for name in names] for row in rows))
 
 
-def read_table(path: Path) -> list[dict[str, Any]]:
+def read_peers(path: Path) -> list[dict[str, Any]]:
     """The rows of a file; none where there is no file.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 from dperm_cli.core.files import write_files
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.leaderboard.entries import COLUMNS, Entry, list_entries
-from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_table
+from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records.row_facts import csv_lines, distinct, group_by
 from dperm_cli.results.records.store import Snapshot
@@ -49,7 +49,7 @@ def make_site(out: Path) -> dict[str, bytes]:
     about = manifest.get("experiment") or {}
     rows = summarise(store.read_all(manifest.get("cells") or store.cells()))
     audits = read_audits(str(about.get("id") or SITE))
-    entries = list_entries(rows, read_table(out / FILE), audits)
+    entries = list_entries(rows, read_peers(out / FILE), audits)
     lines = [[entry.get(name) for name in COLUMNS] for entry in entries]
     made = {
         "title": "Private learning with convex losses",

@@ -467,17 +467,11 @@ def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     # a cell that does not use the later keys keeps its name and its noise
     for group in ("mechanism", "dataset"):
         added = registry.load(group, kept[group]["name"]).added_keys
-        kept[group] = _drop_defaults(kept[group], added)
-    return canonical(_drop_defaults(kept, ADDED_KEYS))
+        kept[group] = drop_defaults(kept[group], added)
+    return canonical(drop_defaults(kept, ADDED_KEYS))
 
 
-def describe_source(dataset: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """What a cell's identity holds of a data set with this configuration."""
-    kept = canonical(_drop_defaults(config, dataset.added_keys))
-    return dataset.identity(kept) if dataset.where == "file" else kept
-
-
-def _drop_defaults(config: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+def drop_defaults(config: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration less the keys that came later and are at what they were before."""
     return {k: value for k, value in config.items() if k not in added or value != added[k]}
 

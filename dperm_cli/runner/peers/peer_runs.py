@@ -19,7 +19,7 @@ from dperm_cli.core.files import first_words, open_atomically, write_atomically
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_table, write_table
+from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers, write_peers
 from dperm_cli.results.records.summary import summarise_cell
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
@@ -82,9 +82,9 @@ def update_table(
         tell: Is told what runs now.
         folder: Where the environments of peers are.
     """
-    own = {row["key"]: row for row in read_table(out / FILE)}
+    own = {row["key"]: row for row in read_peers(out / FILE)}
     shipped = Path(find_shipped("experiments")) / study / FILE
-    kept = {row["key"]: row for row in read_table(shipped)}
+    kept = {row["key"]: row for row in read_peers(shipped)}
     solve, folder = make_solver(), folder or environments.find_folder()
     rows: list[Row] = []
     for problem in list_problems(cells):
@@ -101,7 +101,7 @@ def update_table(
                 row = make_row(peer, problem, python, solve) | {"key": key}
             rows.append(row)
         # after each problem, so that a run that was ended goes on there
-        write_atomically(out / FILE, write_table(rows).encode())
+        write_atomically(out / FILE, write_peers(rows).encode())
     return rows
 
 

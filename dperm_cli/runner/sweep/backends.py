@@ -93,7 +93,7 @@ def check_jobs(key: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(CheckedFields):
     """What was asked for, checked; nothing is started or imported yet."""
 

@@ -104,10 +104,16 @@ def _store(name: str, words: list[str]) -> int:
     precision = checks.choice("precision", own["precision"], PRECISIONS)
     with progress.listen(_StoreMeter().step):
         dataset, config = _build(name, left)
-        source = cell_schema.describe_source(dataset, config)
+        source = _describe_source(dataset, config)
         found = store(dataset, Path(own["to"]), precision, source)
     print(f"{own['to']}: {found.n} records, {found.p} columns, {found.x.dtype}")
     return EXIT_OK
+
+
+def _describe_source(dataset: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """What the identity of a cell holds of a data set with this configuration."""
+    kept = cell_schema.canonical(cell_schema.drop_defaults(config, dataset.added_keys))
+    return dataset.identity(kept) if dataset.where == "file" else kept
 
 
 class _StoreMeter:
