@@ -118,6 +118,9 @@ def _list_upper(
     if linear and spec.constraint.is_ball:
         value = _find_one_shot_risk(spec, moves / budget.epsilon, whole, True)
         yield UpperBound(value, "one noisy sum (Gamma norm)"), False
+    if linear and spec.constraint.axis_hull is not None:
+        value = _find_corner_risk(spec, moves, budget.epsilon)
+        yield UpperBound(value, "exponential mechanism over corners"), False
     if budget.delta:
         scale = moves / find_mu(budget.epsilon, budget.delta)
         if linear:
@@ -140,6 +143,16 @@ def _find_one_shot_risk(spec: ProblemSpec, scale: float, whole: float, gamma: bo
     hull = body.axis_hull
     corners = 2 * spec.p if hull.signed else spec.p
     return scale * float(hull.radius) * math.sqrt(2.0 * math.log(corners))
+
+
+def _find_corner_risk(spec: ProblemSpec, moves: float, epsilon: float) -> float:
+    """The risk of a corner drawn with weights exp(-epsilon loss / range): range ln(corners) / eps.
+
+    The range is the largest difference that a record makes between two corners' losses.
+    """
+    hull = spec.constraint.axis_hull
+    corners, apart = (2 * spec.p, 2.0) if hull.signed else (spec.p, math.sqrt(2.0))
+    return apart * float(hull.radius) * moves * math.log(corners) / epsilon
 
 
 def _reach(spec: ProblemSpec) -> float:
