@@ -9,7 +9,7 @@ from typing import Any
 from dperm_cli import __version__
 from dperm_cli.bounds.hidden_directions import find_mu
 from dperm_cli.bounds.minimax_gap import MinimaxGap, find_gaps
-from dperm_cli.core import checks, registry
+from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.fields import keys_of
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.problem.problem import bare_spec
@@ -19,7 +19,7 @@ CLASSES = ("linear", "lipschitz")  # in the order of find_gaps
 MOST_SIZE = {"n": 10**9, "p": 10**6}
 DEFAULTS: dict[str, Any] = {
     "n": 1000, "p": 10, "epsilon": 1.0, "delta": 1e-6, "radius": 1.0, "L": 1.0,
-    "constraint": "l2_ball", "relation": "replace_one",
+    "constraint": catalogue.defaults()["constraint"], "relation": "replace_one",
 }  # fmt: skip
 
 
