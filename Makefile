@@ -12,12 +12,13 @@ FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench bench-scale wheel clean help figures gallery \
+.PHONY: run test test-longer test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench bench-scale wheel clean help figures gallery \
 	verdicts claims schemas docs dist licences $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the default suite'
+	@echo 'make test-longer  its cases of .8 s or more (.ci/run has both)'
 	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (every night)'
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make test-full  every test there is (hours)'
@@ -60,6 +61,13 @@ SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SHARED)
 
+# what CI has, whether it is in `make test` or in `make test-longer`
+BY_DAY := not slow and not nightly and not stat_full and not faults and not slurm
+
+# the rest of what CI runs, so that `make test` ends within five minutes
+test-longer: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SHARED) -m 'longer and $(BY_DAY)'
+
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SHARED) -m 'slow and not nightly'
 
@@ -77,7 +85,7 @@ test-portable: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2 \
 	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c 'import numpy as np; \
 		print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))')" \
-	$(BIN)/python -m pytest $(SHARED) $(PORTABLE)
+	$(BIN)/python -m pytest $(SHARED) -m '$(BY_DAY)' $(PORTABLE)
 
 # every test, whatever its marks
 test-full: $(VENV)/.dev

@@ -98,15 +98,19 @@ def _count_turns(item: pytest.Item, cases: int) -> int:
     return turns if item.get_closest_marker("in_turn") is None else max(turns, 3)
 
 
-def read_slow_cases() -> set[str]:
-    """Single cases that take too long for the default suite: the lines of ``slow_cases.txt``."""
-    lines = (Path(__file__).parent / "slow_cases.txt").read_text().splitlines()
+def read_cases(name: str) -> set[str]:
+    """Cases that take too long for the default suite: the lines of a file beside this one.
+
+    ``slow_cases.txt`` has those of the slow suite, ``longer_cases.txt`` those that CI runs after
+    the default suite. A line of the latter without ``::`` stands for all cases of a file.
+    """
+    lines = (Path(__file__).parent / name).read_text().splitlines()
     return {line for line in lines if line and not line.startswith("#")}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Sort the files, make slow tests of the cases in ``slow_cases.txt`` and of most of a grid.
+    """Sort the files, mark the cases in the lists of cases, and of most of a grid as slow.
 
     A test with more than ``MOST_CASES`` cases has about so many of them in the default suite, of
     one marked ``in_turn`` it is at most every third, and of the files in ``IN_TURN`` every fifth.
@@ -114,10 +118,13 @@ def pytest_collection_modifyitems(items):
     """
     seen: dict[tuple, dict[int, int]] = {}
     cases = Counter((item.path, item.cls, item.originalname) for item in items)
-    slow = read_slow_cases()
+    slow, longer = read_cases("slow_cases.txt"), read_cases("longer_cases.txt")
     for item in items:
-        if item.nodeid.removeprefix("tests/") in slow:
+        case = item.nodeid.removeprefix("tests/")
+        if case in slow:
             item.add_marker(pytest.mark.slow)
+        if case in longer or case.partition("::")[0] in longer:
+            item.add_marker(pytest.mark.longer)
         turns = _count_turns(item, cases[item.path, item.cls, item.originalname])
         if turns == 1:
             continue

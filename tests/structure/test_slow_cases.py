@@ -1,11 +1,13 @@
-"""Each line of ``slow_cases.txt`` names a test that is there."""
+"""Each line of ``slow_cases.txt`` and ``longer_cases.txt`` names a test that is there."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-from tests.conftest import read_slow_cases
+import pytest
+
+from tests.conftest import read_cases
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -22,14 +24,20 @@ def list_tests(file: Path) -> set[str]:
     return found
 
 
-def test_every_line_names_a_test():
-    cases = read_slow_cases()
+LISTS = ("slow_cases.txt", "longer_cases.txt")
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_line_names_a_test(name):
+    cases = read_cases(name)
     assert len(cases) > 50
     for case in cases:
-        file, _, name = case.partition("::")
-        assert name.partition("[")[0] in list_tests(TESTS / file), case
+        file, _, test = case.partition("::")
+        found = list_tests(TESTS / file)
+        assert test.partition("[")[0] in found if test else found, case
 
 
-def test_the_lines_are_sorted():
-    lines = (TESTS / "slow_cases.txt").read_text().splitlines()
+@pytest.mark.parametrize("name", LISTS)
+def test_the_lines_are_sorted(name):
+    lines = (TESTS / name).read_text().splitlines()
     assert lines[2:] == sorted(set(lines[2:]))
