@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-ONLY = re.findall(r"^ONLY \?= (.*)$", MAKEFILE, re.M)[0]
+VARIABLES = dict(re.findall(r"^(ONLY|BY_DAY) \??:?= (.*)$", MAKEFILE, re.M))
 LEFT_OUT = re.findall(r"not (\w+)", SETTINGS["addopts"])
 # Marks that say something else than when a test runs, or that another mark goes along with.
 OTHERS = {"stat", "in_turn", "browser", "faults_quick"}
@@ -31,7 +31,7 @@ def read_words(target: str) -> str:
     """What a target gives to pytest."""
     found = re.search(rf"^{target}:.*\n(?:\t.*\n)*?\t.*-m pytest\b([^|\n]*)", MAKEFILE, re.M)
     assert found, f"no target {target} with pytest in the Makefile"
-    return re.sub(r"\$\(ONLY\)", lambda _: ONLY, found[1].strip())
+    return re.sub(r"\$\((ONLY|BY_DAY)\)", lambda name: VARIABLES[name[1]], found[1].strip())
 
 
 def read_expression(target: str) -> str | None:
