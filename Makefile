@@ -18,7 +18,7 @@ PAPERS := bst14 kj16 jt13 djw12
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the default suite'
-	@echo 'make test-longer  its cases of .5 s or more (.ci/run has both)'
+	@echo 'make test-longer  its cases of .4 s or more (.ci/run has both)'
 	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (every night)'
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make test-full  every test there is (hours)'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.conftest import read_cases
 TESTS = Path(__file__).resolve().parents[1]
 
 
+@cache
 def list_tests(file: Path) -> set[str]:
     """The names of the tests in a file, of those in a class as ``Class::name``."""
     found = set[str]()
