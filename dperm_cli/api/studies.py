@@ -204,6 +204,21 @@ class Study:
         """
         return StudyComparison(comparing.compare_studies(self.folder, load(other).folder))
 
+    def place(self) -> DataFrame:
+        """Where the results stand among those of the leaderboard that come with dperm.
+
+        Returns:
+            A row for each result on a problem and the records of the leaderboard: its excess risk
+            per record, its ``place`` among ``methods`` (1 is best), the ``best`` method there, and
+            the ``ratio`` of both risks.
+
+        Raises:
+            InputError: No result is on a problem of the leaderboard.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(comparing.place_study(self.folder)[0])
+
     def plot(
         self,
         x: str | None = None,

@@ -7,8 +7,10 @@ import shutil
 
 import pytest
 
+from dperm_cli import load
 from dperm_cli.cli import main
 from dperm_cli.core import completion
+from dperm_cli.results.leaderboard import reference
 from dperm_cli.results.records.store import Store
 
 BASE = ("dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=10",
@@ -114,3 +116,42 @@ def test_help_and_completion(studies):
     shutil.copytree("a", "outputs/mine")
     assert os.path.join("outputs", "mine") in completion.complete_words(["compare", "--", ""], [])
     assert "format=" in completion.complete_words(["compare", "--", ""], [])
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("placed") / "mine"
+    words = ["dataset=breast_cancer", "constraint.radius=10", "mechanism=noisy_gd", "trials=2"]
+    assert main(["run", *words, "epsilon=[1,2]", f"out={out}"]) == 0
+    return str(out)
+
+
+def test_a_study_is_placed_on_the_leaderboard(dperm, placed):
+    (found,) = dperm("compare", placed, "leaderboard", "format=json").rows
+    kept = [
+        one for one in reference.read_reference()
+        if one["problem"] == found["problem"] and one["status"] == "ok"
+    ]  # fmt: skip
+    assert found["methods"] == 1 + len(kept) > 5
+    assert found["place"] == 1 + sum(one["excess_risk"] < found["excess_risk"] for one in kept)
+    least = min(one["excess_risk"] for one in kept)
+    assert found["ratio"] == pytest.approx(found["excess_risk"] / least)
+    said = dperm("compare", placed, "leaderboard").out
+    assert f"best is {found['best']}" in said
+    assert f"place {found['place']} of {found['methods']}" in said
+    frame = load(placed).place()
+    assert list(frame["place"]) == [found["place"]]
+
+
+def test_a_study_of_other_problems_is_told_which_there_are(dperm, studies):
+    found = dperm("compare", "a", "leaderboard")
+    assert (found.code, found.out) == (2, "")
+    assert "diabetes squared l2_ball 1 replace_one approx at epsilon 0.1, 1, 10" in found.err
+    assert found.err.count("\n") == 1
+
+
+def test_other_records_of_the_same_problem_are_not_placed():
+    (row, *_) = reference.read_reference()
+    facts = {"problem": row["problem"], "n": row["n"], "data_fingerprint": "another"}
+    assert not reference._is_same_problem(row, {**row, **facts})
+    assert reference._is_same_problem(row, row)

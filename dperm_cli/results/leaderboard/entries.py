@@ -41,6 +41,8 @@ _KINDS = {
     "versions": ("text", "", "Of what ran."),
     "record": ("text", "", "The record's name, or the row's in peers.csv."),
     "problem": ("text", "", "What the rows of one problem share."),
+    "n": ("int", "", "Training records."),
+    "data_fingerprint": ("text", "", "Of the records."),
 }
 COLUMNS = {
     name: {"kind": kind, "unit": unit, "doc": doc} for name, (kind, unit, doc) in _KINDS.items()
@@ -49,8 +51,8 @@ _PROBLEM = (
     "dataset", "loss", "constraint", "constraint_radius", "relation", "guarantee", "epsilon",
 )  # fmt: skip
 _SAME = (
-    *_PROBLEM, "delta", "status", "reason", "trials", "metric", "test_metric", "optimum_metric",
-    "baseline_metric", "seconds",
+    *_PROBLEM, "n", "data_fingerprint", "delta", "status", "reason", "trials", "metric",
+    "test_metric", "optimum_metric", "baseline_metric", "seconds",
 )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def list_entries(
     entries = []
     for row in rows:
         # what was asked for names the problem: a pure release may answer for an approximate one
-        asked = {"guarantee": row["privacy"]}
+        asked = {"guarantee": _name_guarantee(row)}
         facts = {"origin": "dperm", "versions": f"dperm {row['version']}", "record": row["cell"]}
         entries.append(_make_entry({**row, **asked}, audits) | facts)
     for row in peers:
@@ -82,6 +84,11 @@ def list_entries(
         ({name: entry.get(name) for name in COLUMNS} for entry in entries),
         key=lambda one: (order[one["problem"]], one["status"] != "ok", one["excess_risk"] or 0.0),
     )
+
+
+def _name_guarantee(row: Mapping[str, Any]) -> str:
+    """What was asked for; privacy=auto asks for what delta allows."""
+    return ("approx" if row["delta"] else "pure") if row["privacy"] == "auto" else row["privacy"]
 
 
 def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> Entry:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
+from dperm_cli.results.leaderboard import reference
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import comparison
 from dperm_cli.runner.studies import study_folder
 
 
 def compare(arguments: list[str]) -> int:
-    """``dperm compare RUN_A RUN_B [format=table|json]``; exit code 1 if B's guarantee is weaker."""
+    """``dperm compare RUN_A RUN_B [format=table|json]``; exit code 1 if B's guarantee is weaker.
+
+    ``dperm compare RUN leaderboard`` places the run among the results of the leaderboard.
+    """
     words = Syntax(keys=("format",)).split(arguments)
     form, operands = words.choose("format", FORMATS), words.operands
     if len(operands) != 2:
         raise refuse_operands("STUDY", operands, "must be two folders (the out= of two runs)")
+    if operands[1] == reference.NAME:
+        return _compare_with_leaderboard(operands[0], form)
     made = compare_studies(*operands)
     found = made.found
     if form == "json":
@@ -37,6 +45,36 @@ def compare(arguments: list[str]) -> int:
               file=sys.stderr)  # fmt: skip
         return EXIT_FAILED
     return EXIT_STORAGE if made.damaged else EXIT_OK
+
+
+def _compare_with_leaderboard(name: str, form: str) -> int:
+    places, damaged = place_study(name)
+    print(json_lines(places) if form == "json" else reference.format_places(places))
+    for path in damaged:
+        print(f"left out, damaged: {path}", file=sys.stderr)
+    return EXIT_STORAGE if damaged else EXIT_OK
+
+
+def place_study(name: str | Path) -> tuple[list[reference.Place], list[Path]]:
+    """Where the cells of a study stand among the results of the leaderboard.
+
+    Args:
+        name: The study's folder, or its name under ``outputs``.
+
+    Returns:
+        A line for each cell on a problem of the leaderboard, and records that are damaged.
+
+    Raises:
+        InputError: It is no study, or none of its cells is on a problem of the leaderboard.
+    """
+    rows, damaged = _read_rows(name)
+    kept = reference.read_reference()
+    places = reference.place_rows(summarise(rows), kept)
+    if not places:
+        problems = reference.describe_problems(kept)
+        allowed = f"has no result on a problem and the records of the leaderboard: {problems}"
+        raise InputError("STUDY", str(name), allowed)
+    return places, damaged
 
 
 @dataclass(frozen=True)
@@ -64,11 +102,14 @@ def compare_studies(first: str | Path, second: str | Path) -> ComparedStudies:
     Raises:
         InputError: One of them is no study.
     """
-    rows, damaged = [], []
-    for name in (first, second):
-        store = Store(study_folder.find_folder(str(name)))
-        names = study_folder.list_cells(store)
-        damaged += [store.path(name) for name in names if store.status(name) == "broken"]
-        rows.append(store.read_all(names))
-    found = comparison.compare(*rows)
-    return ComparedStudies((str(first), str(second)), found, tuple(damaged))
+    (rows, damaged), (others, more) = _read_rows(first), _read_rows(second)
+    found = comparison.compare(rows, others)
+    return ComparedStudies((str(first), str(second)), found, (*damaged, *more))
+
+
+def _read_rows(name: str | Path) -> tuple[Any, list[Path]]:
+    """The rows of a study, and the records that are damaged."""
+    store = Store(study_folder.find_folder(str(name)))
+    names = study_folder.list_cells(store)
+    damaged = [store.path(name) for name in names if store.status(name) == "broken"]
+    return store.read_all(names), damaged
