@@ -6,7 +6,7 @@ For each number of records it stores a logistic data set in single precision, in
 and runs ``noisy_gd`` with one trial on it, from mapped files, with its certified optimum. It prints
 seconds of the release, nanoseconds of a record and a step, seconds of the optimum, and the largest
 anonymous memory of the process (pages of mapped files are not in it: they are dropped when memory
-is short). ``--keep`` writes ``scale.csv``, which docs/scale.md shows.
+is short). ``--keep`` writes ``scale.csv`` and its table in docs/scale.md.
 """
 
 from __future__ import annotations
@@ -22,10 +22,27 @@ import time
 from pathlib import Path
 
 KEPT = Path(__file__).parent / "scale.csv"
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+BEGIN, END = "<!-- scale -->\n", "<!-- end of scale -->"
 HEAD = (
     "records", "gigabytes", "seconds_stored", "seconds_release", "ns_per_record_and_step",
     "seconds_optimum", "relative_gap", "anonymous_gib",
 )  # fmt: skip
+
+
+SHOWN = ("records", "GB", "store (s)", "release (s)", "ns", "optimum (s)", "gap", "memory (GiB)")
+
+
+def format_table(lines: list[list[str]]) -> str:
+    """The table of docs/scale.md, from the lines of ``scale.csv`` below its head."""
+    table = [SHOWN, ["---"] * len(SHOWN), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in table)
+
+
+def write_page(lines: list[list[str]]) -> None:
+    """Put the table between its marks in docs/scale.md."""
+    before, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{format_table(lines)}\n{END}{rest.split(END)[1]}")
 
 
 def run_watched(words: list[str], folder: Path) -> tuple[str, float]:
@@ -92,6 +109,7 @@ def main() -> None:
     if asked.keep:
         with open(KEPT, "w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
+        write_page([list(row) for row in rows[1:]])
 
 
 if __name__ == "__main__":
