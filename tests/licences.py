@@ -14,13 +14,22 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("dask", "onnx", "sklearn", "slurm")  # what users install; dev and docs are no part of it
+EXTRAS = (
+    "dask",
+    "onnx",
+    "rigorous",
+    "sklearn",
+    "slurm",
+)  # what users install; dev and docs are no part of it
 # Licences that let a user pass dperm and its packages on, also in a closed program.
 ALLOWED = {
     "0BSD", "3-Clause BSD License", "Apache 2.0", "Apache License v2.0", "Apache Software License",
     "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD", "BSD 3-Clause", "BSD License",
     "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "MIT", "MIT License", "MIT-0", "MIT-CMU", "PSF-2.0",
     "Python Software Foundation License", "Zlib",
+    # of shared libraries inside python-flint, which comes with an extra only: a user may replace
+    # them, and a program that calls them stays under its own licence
+    "LGPL-3.0-or-later",
 }  # fmt: skip
 _LONGEST = 60  # characters of a licence's name; what is longer is its text
 HEAD = """# Licences

@@ -17,7 +17,7 @@ _PATH_VERBS = {
         "columns=", "rows=", "ranks=", "slopes=",
     ),
     "status": ("format=",),
-    "verify": (),
+    "verify": ("rigorous=",),
     "compare": ("format=",),
     "merge": ("out=", "format="),
     "predict": ("columns=", "format=", "out="),

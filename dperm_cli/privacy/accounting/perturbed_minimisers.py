@@ -89,7 +89,8 @@ def fold_pairs(events: Sequence[Event], relation: str) -> list[Event]:
     out: list[Event] = []
     for event in events:
         before = out[-1] if out else None
-        if isinstance(before, PerturbedObjective) and _pair(before, event, relation):
+        if before is not None and is_pair(before, event, relation):
+            assert isinstance(before, PerturbedObjective)
             assert isinstance(event, Gaussian)
             epsilon = before.epsilon(relation, event.ratio(relation))
             out[-1] = Approx(epsilon, before.delta, before.count, relation)
@@ -102,7 +103,8 @@ def _first(event: Event) -> TypeGuard[PerturbedObjective]:
     return isinstance(event, PerturbedObjective) and event.noise == "gaussian"
 
 
-def _pair(first: PerturbedObjective, event: Event, relation: str) -> bool:
+def is_pair(first: Event, event: Event, relation: str) -> bool:
+    """Whether an event is the noise that covers the solver of a perturbed objective before it."""
     if not _first(first) or type(event) is not Gaussian or event.count != first.count:
         return False
     return event.ratio(relation) <= first.ratio(relation)

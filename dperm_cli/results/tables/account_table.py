@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 
 from dperm_cli.results.records.row_facts import Row, distinct, format_value, group_by, number
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid, make_field
@@ -11,6 +12,11 @@ LEMMAS = (
     "lemmas: epsilon by [BST14, Lemmas 2.2 and 2.3], as printed (no valid proof) and repaired "
     "(valid, loose)."
 )
+PROVED = (
+    "proved: in ball arithmetic, and rounded up; the certified epsilon is float64, rounded to "
+    "nearest."
+)
+_PROVED_DIGITS = 7
 _PUBLIC = ("n", "p", "lipschitz", "relation", "delta")
 
 
@@ -44,6 +50,7 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
         fields.append(make_field("epsilon", "epsilon", "nominal"))
     fields += [
         make_field("epsilon_accounted", "epsilon", "certified", 5),
+        *_proved_fields(rows),
         make_field("guarantee", "kind", left=True),
         make_field("noise_scale", "noise", "scale", 6),
         make_field("noise_over_nl", "noise", "/ (n L)", 6),
@@ -54,6 +61,34 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
         fields.append(make_field("epsilon_chain", "lemmas", "printed"))
         fields.append(make_field("epsilon_chain_repaired", "lemmas", "repaired"))
     return [*fields, make_field("accountant", "accountant", left=True)]
+
+
+def _proved_fields(rows: Sequence[Row]) -> list[Field]:
+    """The proved epsilon and what is proved, where that was asked for."""
+    if all(row.get("rigorous") is None for row in rows):
+        return []
+    return [
+        Field("epsilon", "proved", lambda row: format_up(row.get("epsilon_rigorous"))),
+        make_field("rigorous", "rigorous", left=True),
+    ]
+
+
+def format_up(value: float | None) -> str:
+    """An upper bound in few digits: never a smaller number than its decimal digits say.
+
+    Args:
+        value: The bound; None where there is none.
+
+    Returns:
+        The digits, rounded up; a dash for none.
+
+    >>> format_up(0.33333333333333337), format_up(2.0), format_up(None)
+    ('0.3333334', '2', '-')
+    """
+    if value is None or not value < float("inf"):
+        return "-" if value is None else "inf"
+    up = Context(prec=_PROVED_DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value))
+    return f"{up.normalize():f}" if up == 0 or Decimal("1e-4") <= up < 10**7 else str(up)
 
 
 def _format_refusals(rows: Sequence[Row]) -> list[str]:
@@ -80,6 +115,8 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         if row.get("note"):
             notes.append(f"{row['mechanism']} at epsilon {format_value(row['epsilon_accounted'])}: "
                          f"{row['note']}.")  # fmt: skip
+    if any(row.get("rigorous") for row in rows):
+        notes.append(PROVED)
     if rows:
         notes.append("noise scale: in the mechanism's own unit; certified: at the delta above.")
     return notes

@@ -12,6 +12,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported,
 from dperm_cli.core.files import write_files
 from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
 from dperm_cli.privacy.accounting.calibrate import CALIBRATIONS
+from dperm_cli.privacy.accounting.rigorous_level import prove_level
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import range_delta
@@ -122,6 +123,7 @@ def _is_overflow(value: object) -> bool:
 
 def curves(asks: Sequence[AccountLine], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Points of the figure, for the first line's problem and every mechanism asked about."""
+    asks = [replace(ask, rigorous=False) for ask in asks]  # the figure shows float64
     here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == asks[0].spec]
     nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
     ends = min([0.1, *nominal]), max([10.0, *nominal])
@@ -198,7 +200,14 @@ def _facts(
         "events": [ledger_totals.describe(event, ask.relation) for event in events],
         "note": _note(events, guarantee, ask.spec),
         **_chains(events, guarantee),
+        **(_prove(events, guarantee) if ask.rigorous else {}),
     }
+
+
+def _prove(events: Sequence[Event], guarantee: Guarantee) -> dict[str, Any]:
+    """The epsilon that is proved in ball arithmetic, and how; or why there is none."""
+    found = prove_level(events, delta=guarantee.delta, relation=guarantee.relation)
+    return {"epsilon_rigorous": found.epsilon, "rigorous": found.words}
 
 
 def _chains(events: Sequence[Any], guarantee: Guarantee) -> dict[str, float | None]:

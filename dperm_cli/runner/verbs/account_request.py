@@ -14,6 +14,7 @@ from typing import Any
 from dperm_cli.core import catalogue, checks, plugin_sources, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
+from dperm_cli.privacy.accounting.rigorous_level import require_flint
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.compose import cell_schema, inner_configuration, study_plan
@@ -23,11 +24,11 @@ from dperm_cli.runner.compose.composer import Composer
 DEFAULTS: dict[str, Any] = {
     "mechanism": "all", "calibration": "tight", "n": 1000, "p": 10, "L": 1.0,
     "smoothness": "none", "ridge": 0.0, "lasso": 0.0, "epsilon": 1.0, "delta": "auto",
-    "format": "table", "out": "auto", "figure": "auto",
+    "format": "table", "out": "auto", "figure": "auto", "rigorous": False,
     "constraint": catalogue.defaults()["constraint"], "privacy": "auto",
 }  # fmt: skip
 KEYS = (*DEFAULTS, "noise_scale", "radius")
-WHOLE = ("format", "out", "figure", "p", "constraint", "privacy", "radius")
+WHOLE = ("format", "out", "figure", "rigorous", "p", "constraint", "privacy", "radius")
 OWN_GROUPS = ("mechanism", "constraint", "privacy")
 MOST_ROWS = 1000
 
@@ -37,7 +38,8 @@ class AccountLine:
     """One line of the table: what is to be accounted for.
 
     Exactly one of ``epsilon`` and ``noise_scale`` is given; ``delta`` is None for 1/n^2, and
-    ``privacy`` is ``auto``, ``pure`` or ``approx`` as in a run.
+    ``privacy`` is ``auto``, ``pure`` or ``approx`` as in a run. ``rigorous`` says whether an
+    epsilon is asked for that is proved in ball arithmetic.
     """
 
     name: str
@@ -49,6 +51,7 @@ class AccountLine:
     epsilon: float | None = None
     delta: float | None = None
     noise_scale: float | None = None
+    rigorous: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,10 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Acc
     composer = Composer(request.config_dir) if composer is None else composer
     constraint = _constraint(settings, single, composer)
     privacy = _privacy(settings, single, composer)
-    asks = tuple(_asks(settings, composer, constraint, privacy))
+    rigorous = checks.boolean("rigorous", single["rigorous"])
+    if rigorous:
+        require_flint()
+    asks = tuple(_asks(settings, composer, constraint, privacy, rigorous))
     form, figure = cell_schema.check_key("format", single["format"]), single["figure"]
     out = _out(single["out"], asks, arguments)
     if figure == "auto":
@@ -162,6 +168,7 @@ def _asks(
     composer: Composer,
     constraint: Any,
     privacy: cell_schema.Privacy,
+    rigorous: bool,
 ) -> Iterable[AccountLine]:
     """One line per combination of values; mechanisms vary slowest."""
     level, check_level = "epsilon", cell_schema.check_key
@@ -184,6 +191,7 @@ def _asks(
             spec=_spec(one, constraint),
             relation=privacy.relation,
             privacy=privacy.name,
+            rigorous=rigorous,
             **{level: check_level(level, one[level])},
             delta=cell_schema.check_delta_or_auto(one["delta"], privacy.name),
         )

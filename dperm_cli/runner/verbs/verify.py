@@ -15,6 +15,7 @@ from dperm_cli.core import plugin_words
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
 from dperm_cli.core.files import read_bytes
 from dperm_cli.core.operands import Syntax
+from dperm_cli.privacy.accounting.rigorous_level import require_flint
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, release_log
 from dperm_cli.results.records import given_names
@@ -22,10 +23,12 @@ from dperm_cli.results.records.row_facts import format_count
 from dperm_cli.results.records.store import Snapshot, list_old
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables.account_table import format_up
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import is_of_today
 from dperm_cli.runner.models import model_file
 from dperm_cli.runner.studies import study_folder
+from dperm_cli.runner.verbs import verify_rigorous
 
 _LISTED = 50
 _CLOSE = 1e-9  # relative difference of two numbers that are the same up to their last bits
@@ -35,10 +38,13 @@ OLDER, RECOMPUTED, WHOLE = "older code, whole", "whole, recomputed", "whole, not
 
 def verify(arguments: list[str]) -> int:
     """``dperm verify STUDY|MODEL``; 3 where a file is damaged, 1 where it contradicts records."""
-    operands = Syntax(keys=("out",)).split(arguments).operands
-    if len(operands) == 1 and operands[0].endswith(".npz"):
-        return verify_model(operands[0])
-    out = study_folder.find_folder(study_folder.name_one(Syntax(keys=("out",)).split(arguments)))
+    words = Syntax(keys=("out", "rigorous")).split(arguments)
+    rigorous = words.choose("rigorous", ("false", "true")) == "true"
+    if rigorous:
+        require_flint()
+    if len(words.operands) == 1 and words.operands[0].endswith(".npz"):
+        return verify_model(words.operands[0], rigorous)
+    out = study_folder.find_folder(study_folder.name_one(words))
     store = Snapshot(out)
     damaged = store.verify()
     wrong = [] if damaged else contents(store)
@@ -73,14 +79,25 @@ def verify(arguments: list[str]) -> int:
     more += f"; {old} with names of the old form" if old else ""
     for line in list_verdicts(store):
         print(line)
+    for line in verify_rigorous.list_proved(store) if rigorous else ():
+        print(line)
     print(f"{len(names)} records whole, {ledger} as they should be{more}")
     return EXIT_OK
 
 
-def verify_model(word: str) -> int:
-    """Read a model file whole, and recompute its guarantee from the events in it."""
+def verify_model(word: str, rigorous: bool = False) -> int:
+    """Read a model file whole, and recompute its guarantee from the events in it.
+
+    Args:
+        word: The name of the file.
+        rigorous: Whether its epsilon is proved in ball arithmetic too.
+    """
     found = model_file.read(word)
     print(f"{word}: whole; {found.level()}, recomputed from its events ({found.guarantee.source})")
+    if rigorous:
+        proved = verify_rigorous.prove_events(found.events, found.guarantee.delta, found.relation)
+        told = "" if proved.epsilon is None else f"epsilon {format_up(proved.epsilon)}, "
+        print(f"rigorous: {told}{proved.words}")
     print("that this mechanism ran with these events is the file's own word", file=sys.stderr)
     return EXIT_OK
 
