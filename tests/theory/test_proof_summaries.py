@@ -68,6 +68,12 @@ def select_steps() -> int:
     return plan("private_selection", BOTH, spec, keys).steps
 
 
+def bound_phases() -> float:
+    spec = bare_spec(1000, 1.0, make_ball(1.0, 5), **SMOOTH)
+    mechanism = registry.load("mechanism", "phased_erm")()
+    return mechanism.predict_risk(spec, mechanism.plan(spec, BOTH))
+
+
 def count_sgd_steps() -> int:
     mechanism = registry.load("mechanism", "noisy_sgd")(batch=10)
     return mechanism.events(bare_spec(1000, 1.0, make_ball(1.0, 5)), 1400.0, BOTH)[0].count
@@ -107,6 +113,7 @@ NUMBERS = {
     "objective_perturbation": lambda: plan("objective_perturbation", PURE, **SMOOTH).noise_scale,
     "one_pass_sgd": lambda: plan("one_pass_sgd", PURE).settings["batches"],
     "output_perturbation": lambda: plan("output_perturbation", PURE, **RIDGE).noise_scale,
+    "phased_erm": bound_phases,
     "private_selection": select_steps,
     "projected": lambda: registry.load("mechanism", "projected")().clip,
     "random_features": lambda: plan("random_features", PURE, **SMOOTH).noise_scale,
