@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dperm_cli.bounds.base import Setting, check_mechanism, check_settings, upper_bound
+from dperm_cli.bounds.base import Setting, check, check_mechanism, check_settings, upper_bound
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,10 @@ class PhaseFacts:
 @upper_bound(
     "phased_erm Thm 2",
     check_mechanism("phased_erm"),
-    check_settings("eta", "sizes", "facts"),
+    check_settings("eta", "phases"),
+    check(
+        lambda at: {"sizes", "facts"} <= set(at.settings), "needs the sizes of the plan's phases"
+    ),
     quantity="population_risk",
 )
 def phased_erm(at: Setting) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit.replay import replace_record, replay
+from dperm_cli.bounds.all_bounds import choose_best_bounds
+from dperm_cli.bounds.base import Setting
 from dperm_cli.bounds.fkt20 import PhaseFacts
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -121,8 +123,12 @@ def test_the_population_risk_is_within_the_bound(signal):
         problem = Problem(made.load(), Linear(), body)
         plan, theta = released(PhasedErm("gaussian"), problem, seed=seed)
         risks.append(made.excess(Linear(), theta[0], body))
-    bound = PhasedErm().predict_risk(problem.spec(), plan)
+    bound = PhasedErm("gaussian").predict_risk(problem.spec(), plan)
     assert bound < 0.22
+    at = Setting(
+        problem.spec(), BUDGET, "approx", "phased_erm", plan.noise_scale, plan.steps, plan.settings
+    )
+    assert choose_best_bounds(at)["population_bound_upper"] == pytest.approx(bound)
     assert np.mean(risks) <= bound
 
 
