@@ -46,6 +46,7 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         "n": int(settings.get("n", 1)),
         "epsilon": float(settings["epsilon"]) if compares else None,
         "guarantee": "approx",
+        "steps": facts.get("steps"),
         "settings": facts,
         "version": __version__,
         "overrides": dict(settings),
