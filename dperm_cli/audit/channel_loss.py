@@ -12,10 +12,12 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from scipy import stats
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.loops.local_channels import L_1, L_INF, Coding
 from dperm_cli.privacy.channels import by_epsilon
+from dperm_cli.privacy.channels.caps import CapChannel
 from dperm_cli.privacy.events import Channel
 
 MOST_DIM, DIMS = 10, (2, 5)
@@ -27,6 +29,8 @@ def share(event: Channel) -> float | None:
     if not event.shape:
         return None
     channel = by_epsilon(event.shape, event.dim, event.epsilon)
+    if isinstance(channel, CapChannel):
+        return measure_caps(channel) / event.epsilon
     if channel.discrete and event.dim > MOST_DIM:
         return None
     _, _, law = list_law(channel.coding(), event.dim)
@@ -47,6 +51,22 @@ def shares(event: Channel) -> list[float] | None:
             channel = by_epsilon(event.shape, dim, event.epsilon)
             found += [share(replace(event, epsilon=channel.epsilon, dim=dim)) or math.inf]
     return found
+
+
+def measure_caps(channel: CapChannel) -> float:
+    """The largest log ratio of densities, from the mass beyond the edge where answers are cut.
+
+    The mass is that of a library's distribution, at the edge that answers are made with.
+    """
+    along, across = channel.edge
+    if channel.shape == "privunit_g":
+        mass = float(stats.norm.sf(along * math.sqrt(channel.dim)))
+    elif channel.dim == 1:
+        mass = 0.5
+    else:
+        mass = 0.5 * float(stats.beta.cdf(across**2, 0.5 * (channel.dim - 1.0), 0.5))
+    kept, turned = _log(_WORD - channel.split.flip, _WORD, 2), _log(channel.split.flip, _WORD, 2)
+    return kept - turned + math.log1p(-mass) - math.log(mass)
 
 
 def list_law(coding: Coding, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from dperm_cli.bounds import (
     bst14_population,
     bst14_upper,
     djw12,
+    fkt20,
     hidden_lower,
     kj16,
     one_pass,
@@ -33,6 +34,7 @@ ALL = list_bounds(
     bst14_population,
     kj16,
     one_pass,
+    fkt20,
     ttz14,
     djw12,
 )

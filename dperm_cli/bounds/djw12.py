@@ -328,7 +328,7 @@ def _best_step(at: Setting) -> float:
 
 
 def _square(at: Setting) -> float:
-    """E |Z|_2^2 of an answer Z; all answers have the same length."""
+    """E |Z|_2^2 of an answer Z; the multiplier is a root mean square where lengths vary."""
     return _gradient(at) ** 2 * (at.spec.p if at.settings["channel"] == "l_inf" else 1.0)
 
 
@@ -345,9 +345,10 @@ _AVERAGE = check(
 _CONSTANT_STEPS = check(
     lambda at: at.settings.get("step_rule") == "constant", "is for constant steps"
 )
+_ANSWERS = ("l_inf", "l_1", "l_2", "privunit", "privunit_g")
 _SGD = (
     check_mechanism("local_sgd"),
-    *_check_channel("l_inf", "l_1", "l_2"),
+    *_check_channel(*_ANSWERS),
     check_settings("step"),
     _AVERAGE,
     check(
@@ -357,7 +358,7 @@ _SGD = (
 )
 _MIRROR = (
     check_mechanism("local_mirror_descent"),
-    *_check_channel("l_inf", "l_1", "l_2"),
+    *_check_channel(*_ANSWERS),
     check_settings("step", "distance", "gradient_norm"),
     _AVERAGE,
     _CONSTANT_STEPS,

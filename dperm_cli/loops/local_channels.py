@@ -71,6 +71,24 @@ def draw_words(keys: np.ndarray, step: int, count: int) -> np.ndarray:
     return out
 
 
+def normal_rows(drawn: np.ndarray, dim: int) -> np.ndarray:
+    """Independent normal numbers [k, dim], from words ``drawn`` [k, 2, (dim + 1) // 2] (uint64)."""
+    out = np.empty((len(drawn), dim))
+    _normal_rows(np.ascontiguousarray(drawn), out)
+    return out
+
+
+@compile_loop
+def _normal_rows(drawn, out):
+    pairs = drawn.shape[2]
+    for k in range(drawn.shape[0]):
+        for j in range(pairs):
+            a, b = on_circle(radius(drawn[k, 0, j]), drawn[k, 1, j])
+            out[k, j] = a
+            if pairs + j < out.shape[1]:
+                out[k, pairs + j] = b
+
+
 @compile_loop
 def _send_rows(coding, g, drawn, out):
     for k in range(g.shape[0]):

@@ -131,7 +131,7 @@ class Mechanism(CheckedFields, ABC):
         guarantees: the kinds of guarantee it can give, strongest first.
         relations: the relations that it is proved for.
         requires: what the problem must have: ``strong_convexity``, a loss of the ``margin``, one
-            that is ``quadratic``.
+            that is ``quadratic``, or one that is ``smooth``.
         secure: whether it can run with noise on a grid (``choose_secure_form``). It then sees
             records only through exact sums and certified minimisers (``views.grid.GridView``).
         secure_as_inner: of one around another mechanism: whether it can do so where that one can.

@@ -340,7 +340,8 @@ class BatchStream(Stream):
 class ChannelStream(Stream):
     """What users' devices send (event ``Channel``). An answer is keyed by (trial, number).
 
-    ``coding`` is the channel in integers, for values of norm up to ``bound``.
+    ``coding`` is the channel in integers, for values of norm up to ``bound``; None where compiled
+    loops cannot carry the channel out.
     """
 
     def __init__(
@@ -352,7 +353,7 @@ class ChannelStream(Stream):
         if dim != event.dim:
             raise PrivacyError(f"answers in {dim} dimensions are no event of the plan")
         self.channel, self.bound, self.users = event.channel(), bound, users
-        self.coding = self.channel.coding(bound)
+        self.coding = self.channel.coding(bound) if self.channel.compiled else None
         self._keys = None if gate.system else gate.keys()
         self._source = gate.source
         self._asked = np.zeros(users, np.int32)
@@ -375,7 +376,13 @@ class ChannelStream(Stream):
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
         value = read_numbers(value)
-        if self._keys is None and not self.channel.discrete:
+        if self.coding is None:
+            if self._keys is None:
+                raise PrivacyError(
+                    f"answers of the {self.channel.shape} channel have no secure form"
+                )
+            drawn = self.bound * self.channel.sample(value / self.bound, self._words())
+        elif self._keys is None and not self.channel.discrete:
             self._sent += 1
             drawn = secure_direction.send(self.coding, value, self._source)
         else:
@@ -387,6 +394,8 @@ class ChannelStream(Stream):
         """All that a compiled loop draws, which asks every user; used up then."""
         if self._keys is None:
             raise PrivacyError("secure noise has no keys; use the plain loop")
+        if self.coding is None:
+            raise PrivacyError(f"the {self.channel.shape} channel has no compiled loop")
         if self._sent:
             raise PrivacyError("some users have answered: no loop may ask all of them")
         keys = require_no_tape(self._keys, self._tape)

@@ -108,6 +108,14 @@ class CentralView:
         ends = np.searchsorted(batch[order], np.arange(1, batches))
         return np.split(records[order], ends)
 
+    def restrict(self, records: np.ndarray) -> CentralView:
+        """A view of these records alone.
+
+        Args:
+            records: their numbers.
+        """
+        return self._make_view(replace(self._problem, data=self._problem.data.take(records)))
+
     def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
         """Upper bound [..., p, p] on the summed Hessian at each row of [..., p].
 

@@ -81,7 +81,7 @@ class Devices:
     def _gradient(self, user: int, theta: np.ndarray) -> np.ndarray:
         """The subgradients [trials, p] of one user's loss, row shortened, at theta [trials, p]."""
         if self.compiled:
-            shape, points = self._stream.coding.shape, np.ascontiguousarray(theta)
+            shape, points = self._stream.channel.code, np.ascontiguousarray(theta)
             gradient = local_learning.subgradient
             return np.stack([gradient(self._rows, self._device, shape, user, at) for at in points])
         one = self._data.take(np.array([user]))

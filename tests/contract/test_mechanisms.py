@@ -294,8 +294,10 @@ def searched(name, relation, rounds, reach):
     budget = Budget(1.0, DELTA, relation)
     found = search((mechanism, mechanism.adversary(budget).mechanism), budget, rounds)
     assert found.private, found.faults
-    # few of the losses that the search goes through are quadratic
-    assert found.calls >= (rounds // 4 if "quadratic" in default(name).requires else rounds)
+    # few of the losses that the search goes through are quadratic, and half of them smooth
+    share = {"quadratic": 4, "smooth": 2}
+    share = max((share.get(word, 1) for word in default(name).requires), default=1)
+    assert found.calls >= rounds // share
     # the search reaches what is declared; opposite rows are not opposite corners of a channel
     assert found.worst > (0.4 if is_local(name) else reach)
 

@@ -26,7 +26,13 @@ from dperm_cli.problem import problem, projection_dimension, random_projection
 from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.public_facts import PublicFacts
-from dperm_cli.runner.cells import gap_rows, geometry_rows, kernel_cells, run_cell
+from dperm_cli.runner.cells import (
+    gap_rows,
+    geometry_rows,
+    kernel_cells,
+    last_iterate_rows,
+    run_cell,
+)
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.samplers.shared.potential import Records
@@ -43,6 +49,7 @@ PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_p
 PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
 PARTS += "dperm_cli.solvers.lift", "dperm_cli.solvers.trust_region", "dperm_cli.bounds"
 PARTS += "dperm_cli.sets", "dperm_cli.runner.cells.geometry_rows", "dperm_cli.runner.cells.gap_rows"
+PARTS += ("dperm_cli.runner.cells.last_iterate_rows",)
 # A module that makes the neighbours of an audit.
 VIEWS = ("adversary",)
 # The steps of a release: they are given a view of the records, or a solution found on them.
@@ -146,6 +153,7 @@ MAKERS = {
     "of_the_paper": (projection_dimension.paper_dimension, set()),
     "row bound": (row_pipeline._bound, set()),
     "gap": (gap_rows.make_rows, set()),  # as for geometry
+    "last_iterate": (last_iterate_rows.make_rows, set()),  # the same
     "geometry": (geometry_rows.make_rows, set()),  # the words of an experiment's file
 }
 OPEN = ("Any", "Matrix", "Rows", "object", "ndarray", "dict")

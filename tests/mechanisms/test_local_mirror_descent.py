@@ -97,8 +97,9 @@ def test_the_norm_of_an_answer(shape, norm):
         z = found.sample(np.zeros((4000, dim)), words)
         seen = math.sqrt(np.mean(np.linalg.norm(z, ord=norm, axis=1) ** 2))
         claimed = answer_norm(found, norm)
-        assert seen <= claimed * (1.0 + 1e-9)
-        if shape != "l_2" or norm == 2.0:
+        # the lengths of privunit_g vary: five standard errors of 4,000 squares
+        assert seen <= claimed * (1.06 if shape == "privunit_g" else 1.0 + 1e-9)
+        if shape in ("l_inf", "l_1") or (norm == 2.0 and shape != "privunit_g"):
             assert seen == pytest.approx(claimed)
 
 

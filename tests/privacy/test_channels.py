@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 from dperm_cli.audit.channel_loss import list_law, share
 from dperm_cli.core.errors import InputError, Unsupported
@@ -15,6 +16,7 @@ from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.capacity import capacity
+from dperm_cli.privacy.channels.caps import PrivUnit, PrivUnitG, Split
 from dperm_cli.privacy.events import Channel
 
 LISTED = ("l_inf", "l_1")
@@ -270,7 +272,7 @@ def test_distance_is_the_largest_log_ratio(shape):
     distance = found.distance(x, other)
     assert np.all(distance <= 1.5 * (1.0 + 1e-12))
     assert np.all(found.distance(x, x) < 1e-12)
-    if shape != "l_2":
+    if shape in LISTED:
         ratio = np.abs(np.log(found.law(x) / found.law(other)))
         np.testing.assert_allclose(distance, np.max(ratio, axis=1), rtol=1e-9)
     ends = corners("l_1", 3)
@@ -285,7 +287,9 @@ def test_what_is_too_long_or_no_number_is_shortened():
         drawn = words(found, 500)
         direction = inside(found, 2, 5)[1]
         long = found.sample(np.tile(1e100 * direction, (500, 1)), drawn)
-        np.testing.assert_array_equal(long, found.sample(np.tile(direction, (500, 1)), drawn))
+        short = found.sample(np.tile(direction, (500, 1)), drawn)
+        # the caps turn with the vector, to its last digits
+        np.testing.assert_allclose(long, short, rtol=0.0 if found.compiled else 1e-9)
         nothing = found.sample(np.zeros((500, 4)), drawn)
         for strange in (np.nan, np.inf, -np.inf):
             x = np.zeros((500, 4))
@@ -311,6 +315,128 @@ def test_refusals():
         channels.by_epsilon("l_3", 3, 1.0)
     with pytest.raises(ValueError, match="words"):
         loops.send(channels.by_epsilon("l_1", 3, 1.0).coding(), np.zeros((2, 3)), np.zeros(3))
+
+
+# --- the channels of caps -------------------------------------------------------------------------
+
+CAPS = ("privunit", "privunit_g")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dim", "epsilon", "share", "mean", "error"),
+    [
+        (PrivUnit, 10, 4.0, 0.38, 0.462515, 3.67463),
+        (PrivUnit, 1000, 8.0, 0.28, 0.086595, 132.357),
+        (PrivUnitG, 10, 4.0, 0.36, None, 4.33151),
+        (PrivUnitG, 1000, 8.0, 0.28, None, 132.923),
+    ],
+)
+def test_the_error_of_a_cap_at_a_given_split(kind, dim, epsilon, share, mean, error):
+    """Numbers of another program, to their digits; the best split is no worse."""
+    split = Split(share * epsilon, (1.0 - share) * epsilon)
+    if mean is not None:
+        assert kind.find_mean(dim, split) == pytest.approx(mean, abs=6e-7)
+    assert kind.find_second_moment(dim, split) - 1.0 == pytest.approx(error, rel=3e-6)
+    best = kind(dim, epsilon / 2.0)
+    assert best.second_moment <= kind.find_second_moment(dim, split)
+    for off in (0.99, 1.01):
+        near = Split(off * best.split.side, epsilon - off * best.split.side)
+        assert best.second_moment < kind.find_second_moment(dim, near)
+
+
+@pytest.mark.parametrize("shape", CAPS)
+@pytest.mark.parametrize("dim", [2, 5, 40])
+def test_the_mean_of_a_cap_by_integration(shape, dim):
+    """Of the component along the vector: its law is known, and cut at the edge."""
+    found = channels.by_epsilon(shape, dim, 3.0)
+    if shape == "privunit":
+        law = stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-1.0, scale=2.0)
+    else:
+        law = stats.norm(scale=1.0 / math.sqrt(dim))
+    edge, (inside, outside) = found.edge[0], found.split.densities
+    ends = law.support() if shape == "privunit" else (-12.0, 12.0)
+    above = quad(lambda t: t * law.pdf(t), edge, ends[1])[0]
+    below = quad(lambda t: t * law.pdf(t), ends[0], edge)[0]
+    assert law.sf(edge) == pytest.approx(found.split.mass, rel=1e-10)
+    mean = inside * above + outside * below
+    assert found.find_mean(dim, found.split) == pytest.approx(mean, rel=1e-7)
+    if shape == "privunit_g":
+        square = inside * quad(lambda t: t * t * law.pdf(t), edge, ends[1])[0]
+        square += outside * quad(lambda t: t * t * law.pdf(t), ends[0], edge)[0]
+        whole = (square + (dim - 1.0) / dim) / mean**2
+        assert found.second_moment == pytest.approx(whole, rel=1e-7)
+
+
+@pytest.mark.parametrize("shape", CAPS)
+@pytest.mark.parametrize("dim", [1, 2, 5, 20])
+def test_caps_are_unbiased_and_private(shape, dim):
+    """Means within 5 standard errors, squares within 5; densities within e^epsilon."""
+    found, count = channels.by_epsilon(shape, dim, 2.0), 60_000
+    most = math.exp(2.0 * (1.0 + 1e-12))
+    for x in inside(found, 2, 3):
+        z = found.sample(np.tile(x, (count, 1)), words(found, count))
+        error = np.std(z, axis=0) / math.sqrt(count)
+        assert np.all(np.abs(np.mean(z, axis=0) - x) < 5.0 * error + 1e-12)
+        square = np.sum(z**2, axis=1)
+        slack = 5.0 * np.std(square) / math.sqrt(count) + 1e-9 * found.second_moment
+        assert abs(np.mean(square) - found.second_moment) < slack
+        ratio = found.density(np.tile(x, (count, 1)), z)
+        other = found.density(np.tile(-x, (count, 1)), z)
+        assert np.max(ratio / other) <= most
+        # E of 1 / density is the mass of the law that depends on no input
+        assert np.mean(1.0 / ratio) == pytest.approx(
+            1.0, abs=5.0 * np.std(1.0 / ratio) / math.sqrt(count)
+        )
+
+
+@pytest.mark.parametrize("shape", CAPS)
+def test_a_cap_of_another_size_would_be_noticed(shape, monkeypatch):
+    """Answers from a cap of half the mass are beyond the claim."""
+    event = Channel(2.0, 1, shape, 5)
+    assert 0.99 <= share(event) <= 1.0 + 1e-11
+    kept = channels.by_epsilon(shape, 5, 2.0).split
+    monkeypatch.setattr(Split, "mass", property(lambda self: 0.5 / (1.0 + math.exp(self.size))))
+    assert kept.mass < 0.5
+    assert share(event) > 1.05
+
+
+def test_the_worked_example_of_the_proof_page():
+    split = Split(1.52, 2.48)
+    assert 1.0 - split.flip / 2.0**64 == pytest.approx(0.820538, abs=5e-7)
+    assert split.mass == pytest.approx(0.0772722, abs=5e-8)
+    assert split.tilt == pytest.approx(10.4243, abs=5e-5)
+    assert split.tilt == pytest.approx(
+        (1.0 - math.exp(-4.0)) * (1.0 + math.exp(2.48)) / (1.0 + math.exp(-1.52))
+    )
+    mean = PrivUnit.find_mean(10, split)
+    assert mean / split.tilt == pytest.approx(0.0443689, abs=5e-8)
+    assert mean == pytest.approx(0.462515, abs=5e-7)
+    best = PrivUnit(10, 2.0)
+    assert best.split.side == pytest.approx(1.50206, abs=5e-6)
+    assert best.second_moment - 1.0 == pytest.approx(3.67430, abs=5e-6)
+    assert PrivUnitG(10, 2.0).second_moment - 1.0 == pytest.approx(4.32991, abs=5e-6)
+    half = channels.by_epsilon("l_2", 10, 4.0)
+    assert half.second_moment - 1.0 == pytest.approx(15.0791, abs=5e-5)
+
+
+def test_a_cap_is_never_worse_than_the_half_sphere():
+    for dim in (1, 2, 10, 1000):
+        for epsilon in (0.1, 1.0, 4.0, 16.0):
+            cap = channels.by_epsilon("privunit", dim, epsilon).second_moment
+            assert cap <= channels.by_epsilon("l_2", dim, epsilon).second_moment * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("shape", CAPS)
+def test_what_a_cap_does_not_offer(shape):
+    found = channels.by_epsilon(shape, 3, 1.0)
+    for call in (found.outputs, lambda: found.law(np.zeros(3))):
+        with pytest.raises(ValueError, match="continuum"):
+            call()
+    with pytest.raises(Unsupported, match="no compiled kernel"):
+        found.coding()
+    with pytest.raises(ValueError, match="words"):
+        found.sample(np.zeros(3), np.zeros((1, 2, 1), np.uint64))
+    assert not Channel(1.0, 1, shape, 3).discrete
 
 
 def test_printed_rounding_is_biased_inside_the_ball():

@@ -32,6 +32,7 @@ GENERATORS = {
     "kernels/rbf.py",  # public frequencies of finite maps
     "kernels/shared/feature_maps.py",  # the generator of these
     "runner/verbs/describe.py",  # Gaussian widths
+    "runner/cells/channel_rows.py",  # answers of channels to a public vector
     "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
     "runner/audit_request.py",  # a fresh seed for an audit
     "runner/audits/fuzz.py",  # a fresh seed for a search

@@ -47,9 +47,24 @@ def test_no_iteration_where_answers_are_many_or_a_continuum():
         assert row({**settings, "multiplier": 9})["settings"]["off"] is None
 
 
+@pytest.mark.parametrize("shape", ["l_2", "privunit", "privunit_g"])
+def test_the_error_that_is_drawn_is_the_exact_one(shape):
+    asked = {"channel": shape, "p": 20, "epsilon": 3, "draws": 20_000}
+    found = row(asked)["settings"]
+    assert found["drawn_ratio"] == pytest.approx(1.0, abs=0.02)
+    assert found["drawn_bias"] < 3.0
+    assert found["squared_error"] == pytest.approx(row({**asked, "seed": 1})["settings"]
+                                                   ["squared_error"])  # fmt: skip
+    assert found["drawn_error"] == row(asked)["settings"]["drawn_error"]
+    assert found["drawn_error"] != row({**asked, "seed": 1})["settings"]["drawn_error"]
+    assert 0.0 < found["side_share"] <= 1.0
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
+        ({"channel": "l_1", "p": 3, "epsilon": 1, "draws": 9}, "draws"),
+        ({"channel": "l_2", "p": 3, "epsilon": 1, "draws": 0}, "draws"),
         ({"channel": "l_1", "p": 3}, "channel"),
         ({"channel": "l_1", "p": 3, "multiplier": 2, "epsilon": 1}, "channel"),
         ({"channel": "l_3", "p": 3, "multiplier": 2}, "channel"),

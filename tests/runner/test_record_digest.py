@@ -15,6 +15,7 @@ from dperm_cli.runner.cells import (
     channel_rows,
     gap_rows,
     geometry_rows,
+    last_iterate_rows,
     optimum_cache,
     record_digest,
     run_cell,
@@ -256,6 +257,8 @@ def test_all_that_accounts_or_answers_is_in_the_name_of_that_record():
     ran = modules_that_run(lambda: gap_rows.make_rows(asked))
     ball = registry.load("constraint", "l2_ball")
     assert unnamed(ran, (gap_rows.make_rows, ball)) == set()
+    ran = modules_that_run(lambda: last_iterate_rows.make_rows({"steps": 3}))
+    assert unnamed(ran, (last_iterate_rows.make_rows,)) == set()
     asked = {"constraint": "l1_ball", "p": 8, "m": 4, "trials": 1}
     ran = modules_that_run(lambda: geometry_rows.make_rows(asked))
     ball = registry.load("constraint", "l1_ball")

@@ -13,7 +13,7 @@ PAPERS = {
     "Bassily": ("bst14", "leak"),
     "Kasivis": ("kj16",),
     "Jain": ("jt13",),
-    "Duchi": ("djw12",),
+    "Duchi": ("djw12_information", "djw12_rates"),  # djw12_modern is about later channels
 }
 DECIDED = ("confirmed", "refuted, as filed", "refuted")
 # verdicts of the summary on the page of claims, at full size

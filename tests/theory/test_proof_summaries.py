@@ -20,6 +20,8 @@ from dperm_cli.losses.squared import Squared
 from dperm_cli.mechanisms.adversary import kernel_pair
 from dperm_cli.mechanisms.combinators.auto import AMONG
 from dperm_cli.mechanisms.compression.standard_projection import PILOTS
+from dperm_cli.privacy import channels
+from dperm_cli.privacy.accounting.hidden_state import bound_last_iterate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, Regulariser, bare_spec
@@ -67,6 +69,12 @@ def select_steps() -> int:
     return plan("private_selection", BOTH, spec, keys).steps
 
 
+def bound_phases() -> float:
+    spec = bare_spec(1000, 1.0, make_ball(1.0, 5), **SMOOTH)
+    mechanism = registry.load("mechanism", "phased_erm")()
+    return mechanism.predict_risk(spec, mechanism.plan(spec, BOTH))
+
+
 def count_sgd_steps() -> int:
     mechanism = registry.load("mechanism", "noisy_sgd")(batch=10)
     return mechanism.events(bare_spec(1000, 1.0, make_ball(1.0, 5)), 1400.0, BOTH)[0].count
@@ -106,6 +114,7 @@ NUMBERS = {
     "objective_perturbation": lambda: plan("objective_perturbation", PURE, **SMOOTH).noise_scale,
     "one_pass_sgd": lambda: plan("one_pass_sgd", PURE).settings["batches"],
     "output_perturbation": lambda: plan("output_perturbation", PURE, **RIDGE).noise_scale,
+    "phased_erm": bound_phases,
     "private_selection": select_steps,
     "projected": lambda: registry.load("mechanism", "projected")().clip,
     "random_features": lambda: plan("random_features", PURE, **SMOOTH).noise_scale,
@@ -115,6 +124,8 @@ NUMBERS = {
     "_accounting": lambda: (
         dperm_cli.account([dperm_cli.Gaussian(5.0, 1.0, gap=1.0)], delta=1e-6).epsilon
     ),
+    "_cap_channels": lambda: channels.by_epsilon("privunit", 10, 4.0).second_moment - 1.0,
+    "_hidden_state": lambda: bound_last_iterate(1000, 0.01, 2.0, 100.0, 1.0),
     "_hidden_directions": find_lower_bound,
     "_jt13": lambda: interactive_error(1.0),
     "_kernels": lambda: 2 * 1.0 / (0.1 * 500),

@@ -38,9 +38,9 @@ class LocalMirrorDescent(LocalDescent):
     of one record's gradient. Shapes: theta [trials, p]. Cost: one pass over the records for each
     answer, n p a trial (more for powers), memory p. Unsupported: add_remove; sets without a map.
 
-    ``channel``: l_inf (as the paper pairs it), l_1 or l_2. ``row_norm`` shortens rows to that norm
-    (the channel's). ``step_size=auto`` makes the bound of docs/proofs/local_mirror_descent.md
-    least, which is proved for answers=1.
+    ``channel``: l_inf (as the paper pairs it), l_1, l_2, privunit or privunit_g. ``row_norm``
+    shortens rows to that norm (the channel's). ``step_size=auto`` makes the bound of
+    docs/proofs/local_mirror_descent.md least, which is proved for answers=1.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -137,6 +137,8 @@ def answer_norm(channel: Shape, norm: float) -> float:
     if channel.shape == "l_inf":
         return channel.multiplier * channel.dim ** (1.0 / norm)
     if channel.shape == "l_1":
+        return channel.multiplier
+    if channel.shape != "l_2":  # answers lean towards the input: no more than |.|_2 is known
         return channel.multiplier
     # E max of d squares of normals is at most 4 ln d + 2 ln 2; |.|_norm <= d^(1/norm) |.|_inf
     largest = min(1.0, (4.0 * math.log(channel.dim) + 2.0 * math.log(2.0)) / channel.dim)

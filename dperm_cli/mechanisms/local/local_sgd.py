@@ -33,9 +33,10 @@ class LocalSgd(LocalDescent):
     over the records for each answer, n p a trial, memory p. Unsupported: add_remove; an
     ``information`` that no channel reaches.
 
-    ``channel``: l_1 (as the paper pairs it), l_inf or l_2. ``row_norm`` shortens rows to that norm
-    (the channel's), so that L is smaller; auto = the declared bound. ``step_size=auto``: R / (G
-    sqrt T), G^2 = E |z|_2^2, which is proved for answers=1 (docs/proofs/local_sgd.md).
+    ``channel``: l_1 (as the paper pairs it), l_inf, l_2, privunit or privunit_g. ``row_norm``
+    shortens rows to that norm (the channel's), so that L is smaller; auto = the declared bound.
+    ``step_size=auto``: R / (G sqrt T), G^2 = E |z|_2^2, which is proved for answers=1
+    (docs/proofs/local_sgd.md).
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball

@@ -36,7 +36,7 @@ from dperm_cli.views.local import LocalView
 LocalChannel = Annotated[
     str, Choices(*channels.SHAPES), Help("the ball of subgradients and answers")
 ]
-NORMS = {"l_inf": math.inf, "l_1": 1, "l_2": 2}
+NORMS = {"l_inf": math.inf, "l_1": 1, "l_2": 2, "privunit": 2, "privunit_g": 2}
 _MOST_TRIES = 100
 SIGN_FLOOR, MOST_FLOORED = 0.95, 4.0  # of the attack on a sign, up to this epsilon
 
@@ -125,6 +125,8 @@ class LocalDescent(Mechanism):
     def adversary(self, budget: Budget) -> Adversary:
         """One user in a ball on a line: the only step is minus his answer, a private sign."""
         chosen = replace(self, answers=1, step_size=1.0, step_rule="constant", output="last")
+        if self.channel == "privunit_g":  # on a line too its answers are no signs
+            return Adversary(*linear_pair(budget.relation), chosen)
         floor = SIGN_FLOOR if budget.epsilon <= MOST_FLOORED else None
         return Adversary(*linear_pair(budget.relation), chosen, kind="sign", floor=floor)
 
@@ -233,7 +235,8 @@ def descend(
     stream = gate.stream(event, spec.p, bound=facts["channel_bound"], users=spec.n)
     devices = view.devices(stream, math.inf if row_norm == "auto" else float(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
-    if gate.can_run_compiled and devices.compiled and way.compiled is not None:
+    ready = devices.compiled and stream.channel.compiled
+    if gate.can_run_compiled and ready and way.compiled is not None:
         progress.report(f"{name}, compiled at first use", 0, spec.n * event.messages)
         mean, last = devices.descend(
             way.compiled, theta, lambda done, steps: progress.report(name, done, steps)

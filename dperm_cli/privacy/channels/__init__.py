@@ -2,7 +2,8 @@
 
 Each takes vectors of a unit ball (l_inf, l_1 or l_2) to answers whose mean is the vector, and is
 known by its dimension and the ``gain`` of one private sign (``sign_bit``). Proofs:
-docs/proofs/_channels.md.
+docs/proofs/_channels.md. Of the two later channels of the l_2 ball, privunit and
+privunit_g: docs/proofs/_cap_channels.md.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel
+from dperm_cli.privacy.channels.caps import PrivUnit, PrivUnitG
 from dperm_cli.privacy.channels.l_1 import L1
 from dperm_cli.privacy.channels.l_2 import L2
 from dperm_cli.privacy.channels.l_inf import LInf
 
-_CLASSES: dict[str, type[Channel]] = {"l_inf": LInf, "l_1": L1, "l_2": L2}
+_CLASSES: dict[str, type[Channel]] = {
+    "l_inf": LInf, "l_1": L1, "l_2": L2, "privunit": PrivUnit, "privunit_g": PrivUnitG,
+}  # fmt: skip
 SHAPES = tuple(_CLASSES)
 
 

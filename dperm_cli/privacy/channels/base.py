@@ -19,7 +19,8 @@ from dperm_cli.privacy.channels import sign_bit
 class Channel(CheckedFields, ABC):
     """A channel for vectors x in the unit ball of a norm of R^dim, of one gain > 0.
 
-    Answers z have mean x. ``norm`` is the ball's (1, 2 or inf); ``code`` its compiled kernel.
+    Answers z have mean x. ``norm`` is the ball's (1, 2 or inf); ``code`` the norm's, and the
+    kernel's, in compiled loops.
     """
 
     dim: Count
@@ -30,6 +31,8 @@ class Channel(CheckedFields, ABC):
     code: ClassVar[int]
     # there are finitely many answers, whose values do not depend on what goes in
     discrete: ClassVar[bool] = True
+    # compiled loops can carry it out; without that, ``sample`` alone
+    compiled: ClassVar[bool] = True
 
     @property
     def multiplier(self) -> float:

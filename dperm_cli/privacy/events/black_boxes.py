@@ -13,7 +13,8 @@ from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.events.base import Event, PrivacyLoss, Relation
 from dperm_cli.privacy.meters import ChannelRatio, Meter
 
-SHAPES = ("l_inf", "l_1", "l_2")  # of channels
+SHAPES = ("l_inf", "l_1", "l_2", "privunit", "privunit_g")  # of channels
+SECURE_SHAPES = ("l_inf", "l_1", "l_2")  # those that the operating system's words can draw exactly
 DISTANCES = ("inf", "tv")
 
 
@@ -129,7 +130,7 @@ class Channel(Event):
 
     @property
     def discrete(self) -> bool:
-        return self.shape in SHAPES
+        return self.shape in SECURE_SHAPES
 
     @property
     def information(self) -> float:

@@ -1,4 +1,7 @@
-"""Rows of facts about local channels, for experiments. No data are read, nothing is released."""
+"""Rows of facts about local channels, for experiments. No data are read, nothing is released.
+
+Answers that are drawn here are answers to a public vector, the first unit vector.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from dperm_cli import __version__
-from dperm_cli.core import checks
+from dperm_cli.core import checks, seeds
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.channels.capacity import capacity
 from dperm_cli.privacy.channels.polytope import PolytopeChannel, multiplier_for
 
-KEYS = ("channel", "p", "multiplier", "information", "epsilon", "vertices")
+KEYS = ("channel", "p", "multiplier", "information", "epsilon", "vertices", "draws", "seed")
 LEVELS = ("multiplier", "information", "epsilon")
+DRAWN_AT_ONCE = 2**22  # numbers
 MOST_OUTPUTS = 128  # of a channel whose capacity is also found by iteration
 
 
@@ -23,10 +27,15 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The one row of a channel; InputError names the key that makes no sense.
 
     ``settings``: ``channel`` (l_inf, l_1, l_2 or polytope), one of multiplier, information (nats)
-    and epsilon, and ``p``, or the ``vertices`` of the polytope. In the record's settings:
+    and epsilon, and ``p``, or the ``vertices`` of the polytope; ``draws`` is how many answers are
+    drawn, from ``seed``. In the record's settings:
     ``leading``, the information's leading term; ``leading_ratio``, the information over it;
     ``low`` and ``high``, the capacity by Blahut and Arimoto where answers are few, and ``off``, how
-    far the exact information is outside of that bracket; ``bias``, |E Z - x| at the corners.
+    far the exact information is outside of that bracket; ``bias``, |E Z - x| at the corners. Of the
+    channels of the l_2 ball: ``squared_error``, E |Z - x|^2 for a unit vector x; ``side_share``,
+    the share of epsilon that chooses the cap; ``drawn_error``, the mean of the squared error over
+    the answers that were drawn; ``drawn_ratio``, that over the exact one; ``drawn_bias``, the
+    square of how far their mean is from x, over what is expected of it.
     """
     checks.known_keys(settings, KEYS)
     found = _channel(settings)
@@ -43,7 +52,7 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         "epsilon": found.epsilon,
         "epsilon_accounted": found.epsilon,
         "guarantee": "local",
-        "settings": facts | _enumerate_channel(found),
+        "settings": facts | _enumerate_channel(found) | _measure_error(found, settings),
         "version": __version__,
         "overrides": dict(settings),
     }
@@ -70,6 +79,35 @@ def _channel(settings: Mapping[str, Any]) -> Any:
         return PolytopeChannel(vertices, level)
     except ValueError as error:
         raise InputError(given[0], level, str(error)) from None
+
+
+def _measure_error(found: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The squared error of an answer to a unit vector: exact, and over answers that are drawn."""
+    draws = settings.get("draws")
+    if found.shape == "polytope" or found.norm != 2:
+        if draws is not None:
+            raise InputError("draws", draws, "is for the channels l_2, privunit and privunit_g")
+        return {}
+    exact = found.second_moment - 1.0
+    split = getattr(found, "split", None)
+    facts: dict[str, Any] = {"squared_error": exact}
+    facts["side_share"] = 1.0 if split is None else split.side / found.epsilon
+    if draws is None:
+        return facts
+    count = checks.integer("draws", draws, low=1)
+    seed = checks.integer("seed", settings.get("seed", 0), low=0)
+    generator = seeds.generator(seeds.seed_sequence(seed, "channel_rows", found.shape, found.dim))
+    total, square, left = np.zeros(found.dim), 0.0, count
+    while left > 0:
+        some = min(left, max(1, DRAWN_AT_ONCE // (2 * found.blocks)))
+        x = np.zeros((some, found.dim))
+        x[:, 0] = 1.0
+        words = generator.integers(0, 2**64, (some, 2, found.blocks), dtype=np.uint64)
+        away = found.sample(x, words) - x
+        total, square, left = total + np.sum(away, axis=0), square + np.sum(away**2), left - some
+    measured = float(square) / count
+    facts |= {"drawn_error": measured, "drawn_ratio": measured / exact}
+    return facts | {"drawn_bias": float(np.sum(total**2)) / (count * exact)}
 
 
 def _vertices(given: Any) -> np.ndarray:

@@ -33,7 +33,7 @@ LINES = (
     "floor", "bound_upper", "bound_lower", "order_upper", "order_lower",
     "population_bound_upper", "population_bound_lower",
 )  # fmt: skip
-VERBS = ("run", "account", "channel", "geometry", "gap")
+VERBS = ("run", "account", "channel", "geometry", "gap", "last_iterate")
 
 Settings = dict[str, Any]
 

@@ -23,7 +23,7 @@ from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import CLAIMS, write_report
-from dperm_cli.runner.cells import channel_rows, gap_rows, geometry_rows
+from dperm_cli.runner.cells import channel_rows, gap_rows, geometry_rows, last_iterate_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, study_plan
@@ -284,8 +284,13 @@ def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
         return {item.key: item for item in app.prepare(cells_of(part, composer))}
     if verb == "account":
         return list_plans(part, composer)
-    rooms = {"channel": channel_rows, "geometry": geometry_rows, "gap": gap_rows}
-    make_rows = rooms[verb].make_rows
+    makers = {
+        "channel": channel_rows.make_rows,
+        "gap": gap_rows.make_rows,
+        "geometry": geometry_rows.make_rows,
+        "last_iterate": last_iterate_rows.make_rows,
+    }
+    make_rows = makers[verb]
     known = registry.names("constraint")
     found = {}
     for settings in part.cells():
