@@ -101,6 +101,8 @@ def main() -> None:
     asked = parser.parse_args()
     rows, n = [HEAD], int(asked.least)
     print(",".join(HEAD))
+    if asked.folder:
+        Path(asked.folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         while n <= asked.most:
             rows.append(measure(n, asked.columns, asked.steps, Path(folder)))

@@ -84,6 +84,10 @@ IN_TURN = (
 )
 
 
+# folders and files that only read the sources and pages: a rule holds for every file or for none
+WHOLE = ("core", "structure", "test_page_commands.py", "test_public_facts.py")
+
+
 # of how many cases of one test at most the default suite has all
 MOST_CASES = 8
 
@@ -92,7 +96,10 @@ def _count_turns(item: pytest.Item, cases: int) -> int:
     """Of how many cases of its grid one is in the default suite; 1 where all are."""
     if not hasattr(item, "callspec"):
         return 1
-    turns = -(-cases // MOST_CASES)
+    if not {item.path.parent.name, item.path.name} & set(WHOLE):
+        turns = -(-cases // MOST_CASES)
+    else:
+        turns = 1
     if "/".join(item.path.parts[-2:]) in IN_TURN:
         turns = max(turns, 5)
     return turns if item.get_closest_marker("in_turn") is None else max(turns, 3)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from scipy.special import betainc, gammaln
@@ -27,6 +27,7 @@ from dperm_cli.bounds.base import (
     lower_bound,
     upper_bound,
 )
+from dperm_cli.core.memo import MIB, memoise
 
 ASSOUAD, FANO = 163.0, 17.0  # the reciprocals of the paper's constants
 # c such that the printed bounds are proved for n >= c (M / L)^2 times d (Thm 2) or ln(2 d)
@@ -94,7 +95,7 @@ def majority_error(n: int, bias: np.ndarray) -> np.ndarray:
     return betainc(half + 1.0, float(half), wrong) + 0.5 * np.exp(tie)
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def corners(n: int, multiplier: float) -> float:
     """max over delta <= 1 of delta (1 - TV) / 2, TV of n signs of mean +-delta / M.
 
@@ -105,7 +106,7 @@ def corners(n: int, multiplier: float) -> float:
     return float(np.max(multiplier * bias * majority_error(n, bias)))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def cross(n: int, multiplier: float, d: int) -> float:
     """As ``corners``, on the 2 d corners of the l_1 ball; TV is bounded by Hellinger's distance.
 
@@ -117,7 +118,7 @@ def cross(n: int, multiplier: float, d: int) -> float:
     return float(np.max(multiplier * bias * missed))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def one_corner(n: int, multiplier: float, d: int) -> float:
     """max over delta <= 1 of delta (1 - (n k + ln 2) / ln 2d) / 2, k = KL(delta / M).
 

@@ -8,19 +8,23 @@ Proofs: docs/proofs/_hidden_directions.md.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from dperm_cli.bounds import hidden_directions as shares
 from dperm_cli.bounds.base import Setting, check, lower_bound
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.sets.shared.ball_image import Quadric
 
 
 class Found(NamedTuple):
-    """A lower bound with the block size b and the records k at which it is largest."""
+    """A lower bound with the block size b and the records k at which it is largest.
+
+    >>> max(Found(1.2, "cap", 5, 3), Found(1.4, "signs", 1, 1)).name
+    'signs'
+    """
 
     value: float
     name: str
@@ -29,7 +33,11 @@ class Found(NamedTuple):
 
 
 class Privacy(NamedTuple):
-    """What binds the releases: (epsilon, delta) with ``mu`` 0, or mu-Gaussian privacy."""
+    """What binds the releases: (epsilon, delta) with ``mu`` 0, or mu-Gaussian privacy.
+
+    >>> Privacy(1.0, 0.0, 0.0).sides(np.array([1])).round(3)
+    array([0.462])
+    """
 
     epsilon: float
     delta: float
@@ -93,7 +101,7 @@ class Privacy(NamedTuple):
         return k * self.epsilon, shares.group_delta(self.epsilon, self.delta, k)
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_on_ball(
     privacy: Privacy, n: int, p: int, pull: float, radius: float, bend: float = 0.0
 ) -> Found:
@@ -126,7 +134,7 @@ def find_on_ball(
     return max(best, found[place], *again)
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_on_box(privacy: Privacy, n: int, p: int, pull: float, half_side: float) -> Found:
     """The cube [-c, c]^p: k L p' c (1 - TV_k) for k p' <= n, each coordinate by itself."""
     k = _list_counts(n)
@@ -134,7 +142,7 @@ def find_on_box(privacy: Privacy, n: int, p: int, pull: float, half_side: float)
     return _choose("sides", 1, k, values)
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_on_axes(
     privacy: Privacy, n: int, p: int, pull: float, radius: float, signed: bool
 ) -> Found:
@@ -143,7 +151,7 @@ def find_on_axes(
     return _choose("axes", 1, k, pull * radius * k * (1.0 - privacy.axis(p, k, signed)))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_on_ellipsoid(privacy: Privacy, n: int, pull: float, axes: tuple[float, ...]) -> Found:
     """L (1 - sqrt V_1(k)) k sqrt(sum of the m largest squared axes), for k m <= n."""
     k = _list_counts(n)

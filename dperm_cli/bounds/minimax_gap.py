@@ -31,6 +31,9 @@ class UpperBound:
     Attributes:
         value: in the unit of the sum.
         name: of the mechanism that has it.
+
+    >>> UpperBound(2.0, "noisy_gd").name
+    'noisy_gd'
     """
 
     value: float
@@ -47,6 +50,10 @@ class MinimaxGap:
         lower_gaussian: for mechanisms whose events are Gaussian; None at delta = 0.
         upper: of the best mechanism that is known.
         upper_gaussian: of the best one whose events are Gaussian; None at delta = 0.
+
+    >>> lower = Found(10.0, "cap", 5, 1)
+    >>> MinimaxGap(LINEAR, lower, None, UpperBound(23.0, "exponential"), None).factor
+    2.3
     """
 
     losses: str

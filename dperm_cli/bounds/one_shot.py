@@ -8,11 +8,12 @@ docs/proofs/_hidden_directions.md.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaincinv, gammaln, hyp1f1, ndtr
+
+from dperm_cli.core.memo import MIB, memoise
 
 _GRID = 400  # of lengths tried
 _NODES = 400  # of radii and of angles in quadratures
@@ -30,7 +31,7 @@ def mean_cosine(p: int, x: float) -> float:
     return x * math.exp(log_factor) * float(hyp1f1(0.5, p / 2.0 + 1.0, -0.5 * x * x))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_gaussian_risk(p: int, longest: float) -> float:
     """The largest x (1 - c_p(x)) over x <= ``longest``, c_p the ``mean_cosine``.
 
@@ -39,7 +40,7 @@ def find_gaussian_risk(p: int, longest: float) -> float:
     return _find_largest(lambda x: x * (1.0 - mean_cosine(p, x)), min(longest, 3.0 * p**0.5 + 10.0))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_gamma_risk(p: int, longest: float) -> float:
     """The same for noise of density proportional to e^-|z|; times 2 L R / epsilon it is for pure
     privacy."""
@@ -58,7 +59,7 @@ def find_gamma_risk(p: int, longest: float) -> float:
     return (1.0 + ROOM) * _find_largest(risk, min(longest, 3.0 * p + 10.0))
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def find_side_risk(longest: float) -> float:
     """The largest 2 x (1 - Phi(x)) over x <= ``longest``: of one coordinate of a cube."""
     return _find_largest(lambda x: 2.0 * x * float(ndtr(-x)), min(longest, 10.0))

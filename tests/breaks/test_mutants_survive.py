@@ -210,7 +210,7 @@ LOCAL = ("local_sgd", "local_mirror_descent")
 SEEDED = ("noisy_gd", "noisy_sgd", "one_pass_sgd", "output_perturbation", "objective_perturbation",
           "approximate_minima_perturbation", "exponential", "frank_wolfe", "localization",
           "high_probability", "huberized", "projected", "newton", "local_sgd", "auto",
-          "private_selection")  # fmt: skip
+          "private_selection", "phased_erm")  # fmt: skip
 
 
 LOOPS = {

@@ -30,10 +30,11 @@ def users(pattern):
         (r"\bfilelock import\b", 1, "core.files.hold_lock"),
         # digests; records one by one, rows in a loop, draws as they come
         (r"(?m:^import hashlib$)", 4, "core.digests"),
-        # bounded caches: those of functions that return numbers, and core.memo
-        (r"(?m:^@(functools\.)?lru_cache)", 3, "core.memo.memoise"),
+        # bounded caches: one of numbers, of which a plan asks thousands, and core.memo
+        (r"(?m:^@(functools\.)?lru_cache)", 1, "core.memo.memoise"),
         (r"\bOrderedDict\b|\.pop\(next\(iter\(", 1, "core.memo.Memo"),
-        (r"\bsys\.argv\b", 1, "core.operands.Syntax"),
+        # the program that runs in a peer's environment has nothing of dperm
+        (r"\bsys\.argv\b", 2, "core.operands.Syntax"),
         (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
         (r"\braise UnknownKey\b", 1, "core.checks.known_keys"),
     ],

@@ -349,6 +349,22 @@ def test_the_risk_is_within_the_bound_of_the_step(shape):
     assert np.all(excess < 0.5 * start)
 
 
+@pytest.mark.parametrize("shape", ["privunit", "privunit_g"])
+def test_answers_from_a_cap_have_no_secure_form(shape):
+    problem = small_problem("hinge", n=9)
+    mechanism = LocalSgd(channel=shape)
+    plan = mechanism.plan(problem.spec(), BUDGET)
+    with pytest.raises(Unsupported, match="use mechanism"):
+        secure_channel_plan(plan)
+    gate = Gate.secure(1, None, (plan.events, "replace_one"))
+    stream = gate.stream(plan.events[0], problem.spec().p, bound=1.0, users=9)
+    with pytest.raises(PrivacyError, match="no secure form"):
+        stream.send(0, np.zeros((1, problem.spec().p)))
+    keyed = Gate(seeds()).stream(plan.events[0], problem.spec().p, bound=1.0, users=9)
+    with pytest.raises(PrivacyError, match="no compiled loop"):
+        _ = keyed.sealed_draws
+
+
 def test_secure_answers_come_from_the_system_and_are_signs():
     problem = small_problem("hinge", n=9)
     for shape in ("l_inf", "l_1"):

@@ -32,7 +32,7 @@ def test_bare_facts_are_consistent():
 # these spend a budget on two stages or choose steps for it: a noise scale does not say enough
 BUDGETED = {"frank_wolfe", "high_probability", "localization", "private_selection"}
 # these choose between two laws of noise, or among mechanisms
-CHOOSING = {"one_pass_sgd", "output_perturbation", "auto"}
+CHOOSING = {"one_pass_sgd", "output_perturbation", "phased_erm", "auto"}
 
 
 def on_parameters(name):

@@ -86,11 +86,31 @@ def list_shell_blocks(text: str) -> list[list[Command]]:
     return [
         [
             read_command(line)
-            for line in content.splitlines()
+            for line in join_quoted_lines(content)
             if line.strip() and not line.startswith("#")
         ]
         for content in blocks
     ]
+
+
+def join_quoted_lines(content: str) -> Iterator[str]:
+    """The lines of a shell block; those between two quotation marks are one with the first.
+
+    >>> list(join_quoted_lines("dperm run\\npython -c '\\nprint(1)\\n'\\n"))
+    ['dperm run', "python -c '\\nprint(1)\\n'"]
+    """
+    begun = ""
+    for line in content.splitlines():
+        begun += line
+        try:
+            shlex.split(begun, comments=True)
+        except ValueError:  # a quotation is not closed
+            begun += "\n"
+        else:
+            yield begun
+            begun = ""
+    if begun:
+        yield begun
 
 
 def list_commands(text: str) -> list[Command]:

@@ -31,15 +31,12 @@ class Stored(DataSet):
 
     path : the folder, relative to the working directory or else to the data folder.
 
-    >>> import tempfile
-    >>> from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
-    >>> from dperm_cli.datasets.shared.stored_rows import store
-    >>> made = SyntheticLogistic(n=5, p=3, n_test=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = store(made, Path(folder, "kept"), "float64")
-    ...     data = Stored(path=f"{folder}/kept").load()
-    >>> data.fingerprint == made.load().fingerprint, data.task
-    (True, 'binary')
+    >>> from dperm_cli.core.errors import InputError
+    >>> try:
+    ...     Stored(path="kept").load()
+    ... except InputError as error:
+    ...     print(error)
+    dataset.path=kept: is no folder of `dperm data store NAME to=FOLDER`
     """
 
     where: ClassVar[str] = "file"

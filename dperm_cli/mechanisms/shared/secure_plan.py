@@ -10,7 +10,7 @@ from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared.inner_mechanism import describe_inner, inner_plan, name_of
 from dperm_cli.mechanisms.shared.nearest_secure import name_nearest
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import NoiseEvent
+from dperm_cli.privacy.events import Channel, NoiseEvent
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.grid import require_exact_sums
@@ -126,6 +126,11 @@ def secure_channel_plan(plan: Plan) -> Plan:
     ``Unsupported`` for what is no channel that is known.
     """
     for event in plan.events:
+        if isinstance(event, Channel) and event.shape and not event.discrete:
+            raise Unsupported(
+                f"answers of the {event.shape} channel have no secure form; use "
+                "mechanism.channel=l_2, or noise=research"
+            )
         if not event.discrete:
             raise Unsupported(f"{type(event).__name__} has no secure form; use noise=research")
     return plan

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.shared.kernel_queries import PROVED_RELATION, StabilityBounds
 from dperm_cli.privacy.accounting.calibrate import sparse_reach
@@ -136,7 +136,7 @@ def find_sufficient_run(
     return calibrate_at(most)[0] if best is None else best
 
 
-@lru_cache(maxsize=256)
+@memoise(MIB)
 def largest_reach(updates: int, queries: int, budget: Budget, wide: float) -> float:
     """The largest sensitivity / scale within the budget, rounded down."""
     return sparse_reach(updates, queries, budget.epsilon, budget.delta, wide)

@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import perturbed_minimisers, saddle_point
 from dperm_cli.privacy.accounting.dominating_pairs import DominatingLaws, find_dominating_laws
+from dperm_cli.privacy.accounting.proved_level import NotRigorous, ProvedLevel
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial
 from dperm_cli.privacy.accounting.rigorous_balls import (
     CLOSED_BITS,
@@ -37,7 +38,6 @@ from dperm_cli.privacy.accounting.rigorous_grid import (
     is_short,
     make_grid,
 )
-from dperm_cli.privacy.accounting.rigorous_level import NotRigorous, ProvedLevel
 from dperm_cli.privacy.accounting.rigorous_losses import (
     LAPLACE,
     PURE,

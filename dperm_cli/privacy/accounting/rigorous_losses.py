@@ -15,9 +15,9 @@ from typing import Any
 from flint import arb
 
 from dperm_cli.privacy.accounting import perturbed_minimisers
+from dperm_cli.privacy.accounting.proved_level import NotRigorous
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, RunNumberLaw
 from dperm_cli.privacy.accounting.rigorous_balls import Ball, find_least, is_zero, make_ball
-from dperm_cli.privacy.accounting.rigorous_level import NotRigorous
 from dperm_cli.privacy.accounting.rigorous_perturbation import compute_jacobian, find_joint_epsilon
 from dperm_cli.privacy.accounting.rigorous_profiles import find_mu_of_pure, take_largest
 from dperm_cli.privacy.events import (

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy.special import betaincinv, gammaln, ndtri
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
@@ -354,7 +355,7 @@ class PrivUnitG(CapChannel):
         return scaled + (along - np.sum(scaled * unit, axis=1))[:, None] * unit
 
 
-@lru_cache(maxsize=4096)
+@memoise(MIB)
 def _best_split(cls: type[CapChannel], dim: int, gain: float) -> Split:
     """The split of epsilon = 2 ``gain`` with the smallest second moment."""
     from scipy.optimize import brentq

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammaincc, ndtri
 
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.privacy.intervals.rounded_noise import check_level
 
 _ANGLES = 4000  # of the average over directions
@@ -88,7 +88,7 @@ def find_coefficient_ends(
     return theta - reaches, theta + reaches
 
 
-@lru_cache(maxsize=64)
+@memoise(MIB)
 def find_norm_quantile(p: int, alpha: float) -> float:
     """The t with P(|b_1| > t) = alpha, b in R^p of density proportional to exp(-|b|).
 

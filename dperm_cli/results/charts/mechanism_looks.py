@@ -37,7 +37,7 @@ _TABLE = {
     "objective_perturbation": (3, 3),
     "output_perturbation": (4, 4),
     "newton": (5, 5),
-    "phased_erm": (5, 11),
+    "phased_erm": (3, 11),
     "frank_wolfe": (6, 6),
     "mirror_descent": (7, 7),
     "exponential": (2, 8),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.results.charts.curve_points import STATISTIC_LEVELS, Point
 
 DRAWS = 1000
@@ -201,7 +201,7 @@ def _solve(
     return tuple(map(float, found[1:])), tuple(map(float, errors[1:]))
 
 
-@lru_cache(maxsize=32)
+@memoise(32 * MIB)
 def _picks(count: int) -> np.ndarray:
     """Which of ``count`` trials each draw takes: the same for everything with as many trials."""
     return np.random.default_rng([DRAWS, count]).integers(count, size=(DRAWS, count))

@@ -15,6 +15,7 @@ from dperm_cli.core import checks, seeds
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.channels.capacity import capacity
+from dperm_cli.privacy.channels.caps import CapChannel
 from dperm_cli.privacy.channels.polytope import PolytopeChannel, multiplier_for
 
 KEYS = ("channel", "p", "multiplier", "information", "epsilon", "vertices", "draws", "seed")
@@ -89,7 +90,7 @@ def _measure_error(found: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError("draws", draws, "is for the channels l_2, privunit and privunit_g")
         return {}
     exact = found.second_moment - 1.0
-    split = getattr(found, "split", None)
+    split = found.split if isinstance(found, CapChannel) else None
     facts: dict[str, Any] = {"squared_error": exact}
     facts["side_share"] = 1.0 if split is None else split.side / found.epsilon
     if draws is None:

@@ -8,7 +8,7 @@ all iterates, and with noise for the last one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from dperm_cli.privacy.accounting.hidden_state import (
 KEYS = ("steps", "eta", "etas", "sigma", "L", "diameter", "contraction", "epsilon", "delta", "p",
         "n")  # fmt: skip
 SIZES = 400  # of step sizes that are tried for a number of steps
+Settings = Mapping[str, float | str | Sequence[float] | None]
 
 
-def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def make_rows(settings: Settings) -> list[dict[str, Any]]:
     """The one row of a cell, status ``planned``; InputError names the key that makes no sense.
 
     In the record's settings: ``mu_all`` and ``mu_last``, of all iterates and of the last; or
@@ -42,9 +43,9 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         "status": "planned",
         "mechanism": "last_iterate",
         "relation": "replace_one",
-        "p": int(settings.get("p", 1)),
-        "n": int(settings.get("n", 1)),
-        "epsilon": float(settings["epsilon"]) if compares else None,
+        "p": checks.integer("last_iterate.p", settings.get("p", 1), low=1),
+        "n": checks.integer("last_iterate.n", settings.get("n", 1), low=1),
+        "epsilon": _read_epsilon(settings) if compares else None,
         "guarantee": "approx",
         "steps": facts.get("steps"),
         "settings": facts,
@@ -54,15 +55,16 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one]
 
 
-def _account(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _account(settings: Settings) -> dict[str, Any]:
     """mu of all iterates and of the last one."""
     read = {
         name: checks.positive(f"last_iterate.{name}", settings.get(name, 1.0))
         for name in ("sigma", "L", "diameter")
     }
     move, sigma, diameter = 2.0 * read["L"], read["sigma"], read["diameter"]
-    if settings.get("etas") is not None:
-        etas = [checks.positive("last_iterate.etas", eta) for eta in settings["etas"]]
+    listed = settings.get("etas")
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        etas = [checks.positive("last_iterate.etas", eta) for eta in listed]
         last, count = bound_varied_steps(etas, move, sigma, diameter), len(etas)
     else:
         count = checks.integer("last_iterate.steps", settings.get("steps"), low=1)
@@ -75,9 +77,13 @@ def _account(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"steps": count, "mu_all": compose_steps(count, move, sigma), "mu_last": last}
 
 
-def _compare(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _read_epsilon(settings: Settings) -> float:
+    return checks.positive("last_iterate.epsilon", settings["epsilon"])
+
+
+def _compare(settings: Settings) -> dict[str, Any]:
     """The least R^2 / (2 eta T) + eta p sigma^2 / 2, in units of L R, for L = R = 1."""
-    epsilon = checks.positive("last_iterate.epsilon", settings["epsilon"])
+    epsilon = _read_epsilon(settings)
     delta = checks.number(
         "last_iterate.delta", settings.get("delta"), low=0.0, high=1.0, low_open=True
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
 from dperm_cli.core import registry
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.results.records.row_facts import Row
 
 THEORY, AUTO = "theory", "auto"
@@ -30,7 +30,7 @@ def find_tuned(row: Row) -> str | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@memoise(MIB)
 def list_theory_keys(mechanism: str) -> tuple[str, ...]:
     """The keys of a mechanism that take ``theory``; none of a name that is no mechanism."""
     if mechanism not in registry.names("mechanism"):

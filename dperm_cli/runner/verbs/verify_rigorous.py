@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.accounting.rigorous_level import ProvedLevel, prove_level
+from dperm_cli.privacy.accounting.proved_level import ProvedLevel
+from dperm_cli.privacy.accounting.rigorous_level import prove_level
 from dperm_cli.privacy.events import Event
 from dperm_cli.results.records.row_facts import format_count
 from dperm_cli.results.records.store import Snapshot
