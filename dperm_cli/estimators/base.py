@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.datasets.files.frame import hold_cells
 from dperm_cli.estimators.cross_validation import refuse_inside_search
+from dperm_cli.estimators.declared_frames import DeclaredFrame
 from dperm_cli.estimators.private_fit import release_arrays, save
 from dperm_cli.estimators.scikit_learn import BaseEstimator, check_is_fitted, validate_data
 from dperm_cli.privacy.accounting import ledger_totals
@@ -23,11 +27,12 @@ class PrivateEstimator(BaseEstimator):
     """A linear model that is fitted once, by a mechanism with a privacy guarantee.
 
     Whatever a fit may learn only from the mechanism is declared: bounds of columns, classes, bounds
-    of the target. Rows are scaled by the bounds, get a constant coordinate, and are scaled to norm
-    1; predictions go the same way.
+    of the target, or all of it in a schema. Rows are scaled by the bounds, get a constant
+    coordinate, and are scaled to norm 1; predictions go the same way.
     """
 
     _loss: ClassVar[str] = "auto"  # the one that goes with the task
+    _tasks: ClassVar[tuple[str, ...]] = ("binary",)
     _settings: ClassVar[dict[str, Any]] = {}
 
     epsilon: Any
@@ -42,7 +47,33 @@ class PrivateEstimator(BaseEstimator):
     population: Any
     tune: Any
     budget: Any
+    schema: Any
     random_state: Any
+
+    def _fit_frame(self, X: Any, y: Any) -> None:
+        """Fit by one release of a frame, with y, that the schema declares.
+
+        Raises:
+            ValueError: A parameter or the frame makes no sense, or nothing fits the problem.
+        """
+        refuse_inside_search()
+        frame = self._declare_frame()
+        with raise_value_errors():
+            cells = frame.join(X, y)
+            validate_data(self, X, skip_check_array=True)
+            keys = frame.keys | self._list_keys(None) | self._own_keys()
+            del keys["dataset.intercept"]
+            with hold_cells(cells):
+                self._release(None, None, keys)
+
+    def _declare_frame(self) -> DeclaredFrame:
+        """What the schema declares; ValueError where another parameter declares the same."""
+        with raise_value_errors():
+            for name in ("bounds", "target_bounds"):
+                if self.get_params().get(name) is not None:
+                    allowed = "cannot stand beside schema, which declares it"
+                    raise InputError(name, self.get_params()[name], allowed)
+            return DeclaredFrame(self.schema, self._tasks)
 
     def _fit(self, X: np.ndarray, y: np.ndarray, task: str, declared: dict[str, Any]) -> None:
         """Fit by one release.
@@ -57,6 +88,12 @@ class PrivateEstimator(BaseEstimator):
             ValueError: A parameter makes no sense, or nothing with a guarantee fits the problem.
         """
         refuse_inside_search()
+        with raise_value_errors():
+            given = declared | {"task": task, "bounds": read_bounds(self.bounds, X.shape[1])}
+            self._release(X, y, self._list_keys(given) | self._own_keys())
+
+    def _release(self, X: np.ndarray | None, y: np.ndarray | None, keys: dict[str, Any]) -> None:
+        """Make the one release, of arrays or of the frame at hand, and keep what may be told."""
         entry: list[str] = []
 
         def reserve(planned: Planned, relation: str, mechanism: str) -> None:
@@ -65,11 +102,7 @@ class PrivateEstimator(BaseEstimator):
                 what = f"a fit of {type(self).__name__}"
                 entry.append(budget_ledger.reserve(self.budget, spend, relation, mechanism, what))
 
-        try:
-            keys = self._list_keys(X.shape[1], declared | {"task": task})
-            self.release_ = release_arrays(X, y, keys, reserve)
-        except (Unsupported, InputError) as reason:
-            raise ValueError(str(reason)) from None
+        self.release_ = release_arrays(X, y, keys, reserve)
         if entry:
             budget_ledger.finish(self.budget, entry[0], type(self).__name__)
         assert self.release_.theta is not None
@@ -77,8 +110,12 @@ class PrivateEstimator(BaseEstimator):
         self.privacy_ = self._describe(self.release_)
         self.ledger_ = [ledger_totals.to_dict(event) for event in self.release_.events]
 
-    def _list_keys(self, columns: int, declared: dict[str, Any]) -> dict[str, Any]:
-        """The keys of the one cell, as a run has them."""
+    def _list_keys(self, declared: dict[str, Any] | None) -> dict[str, Any]:
+        """The keys of the one cell, as a run has them, but for those of the model.
+
+        Args:
+            declared: keys of the data set; None where a schema has them.
+        """
         if self.noise not in (RESEARCH, SECURE):
             raise InputError("noise", self.noise, f"must be {SECURE} or {RESEARCH}")
         if self.noise == SECURE and self.random_state is not None:
@@ -90,8 +127,7 @@ class PrivateEstimator(BaseEstimator):
             "epsilon": self.epsilon, "delta": self.delta, "privacy.relation": self.relation,
             "mechanism": self.mechanism, "noise": self.noise, "loss": self._loss, "trials": 1,
             "ridge": self.ridge, "dataset.test_fraction": 0.0,
-            "dataset.bounds": read_bounds(self.bounds, columns),
-            **{f"dataset.{key}": value for key, value in declared.items()},
+            **{f"dataset.{key}": value for key, value in (declared or {}).items()},
         }  # fmt: skip
         if self.population is not None:
             keys["privacy.population"] = self.population
@@ -99,7 +135,7 @@ class PrivateEstimator(BaseEstimator):
             keys["tune"] = dict(self.tune)
         if self.noise == RESEARCH:
             keys["seed"] = find_seed(self.random_state)
-        return keys | self._own_keys()
+        return keys
 
     def _own_keys(self) -> dict[str, Any]:
         """Keys of the model: its set and its constant coordinate."""
@@ -109,7 +145,12 @@ class PrivateEstimator(BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """f(x) of each row [m], of several classes [m, classes]."""
         check_is_fitted(self, "release_")
-        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        if self.schema is None:
+            rows = validate_data(self, X, reset=False, dtype=np.float64)
+        else:
+            frame = self._declare_frame()
+            with raise_value_errors():
+                rows = frame.encode(X)
         return self.release_.values(rows)
 
     def _describe(self, found: Publishable) -> dict[str, Any]:
@@ -149,7 +190,8 @@ class PrivateEstimator(BaseEstimator):
         check_is_fitted(self, "release_")
         several = self.release_.columns_of_theta
         table = self.theta_.reshape(-1, several).T
-        own = bool(self.fit_intercept)
+        table_schema = self.release_.schema.table
+        own = self.fit_intercept if table_schema is None else table_schema.intercept
         coef = table[:, :-1] if own else table
         constant = table[:, -1] if own else np.zeros(len(table))
         if self.release_.schema.task == "regression":
@@ -161,6 +203,15 @@ class PrivateEstimator(BaseEstimator):
         tags.non_deterministic = True
         tags.input_tags.sparse = False
         return tags
+
+
+@contextmanager
+def raise_value_errors() -> Iterator[None]:
+    """Have what makes no sense raise a ValueError, as scikit-learn does."""
+    try:
+        yield
+    except (Unsupported, InputError) as reason:
+        raise ValueError(str(reason)) from None
 
 
 def read_bounds(bounds: Any, columns: int) -> list[list[float]]:

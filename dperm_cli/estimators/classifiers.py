@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.estimators.base import PrivateEstimator
+from dperm_cli.estimators.base import PrivateEstimator, raise_value_errors
 from dperm_cli.estimators.scikit_learn import (
     ClassifierMixin,
     check_classification_targets,
@@ -20,20 +20,21 @@ class _Classifier(ClassifierMixin, PrivateEstimator):
     def __init__(
         self, epsilon=1.0, *, delta="auto", relation="replace_one", bounds=None, classes=None,
         radius=None, mechanism="auto", noise="secure", ridge=0.0, fit_intercept=True,
-        population=None, tune=None, budget=None, random_state=None,
+        population=None, tune=None, budget=None, schema=None, random_state=None,
     ):  # fmt: skip
         self.epsilon, self.delta, self.relation = epsilon, delta, relation
         self.bounds, self.classes, self.radius = bounds, classes, radius
         self.mechanism, self.noise, self.ridge = mechanism, noise, ridge
         self.fit_intercept, self.population, self.tune = fit_intercept, population, tune
-        self.budget, self.random_state = budget, random_state
+        self.budget, self.schema, self.random_state = budget, schema, random_state
 
     def fit(self, X: Any, y: Any) -> Any:
         """Fit by one release.
 
         Args:
-            X: rows [n, p]; numbers beyond ``bounds`` are clipped.
-            y: labels [n], each one of ``classes``.
+            X: rows [n, p], or with ``schema`` a frame; numbers beyond their bounds are clipped.
+            y: labels [n], each one of ``classes``. With ``schema`` any other label makes its record
+                a row of zeros.
 
         Returns:
             The estimator.
@@ -41,6 +42,12 @@ class _Classifier(ClassifierMixin, PrivateEstimator):
         Raises:
             ValueError: A parameter makes no sense, or nothing with a guarantee fits the problem.
         """
+        if self.schema is not None:
+            frame = self._declare_frame()
+            with raise_value_errors():
+                self.classes_ = frame.list_classes(self.classes)
+            self._fit_frame(X, y)
+            return self
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_ = self._find_classes(y)
@@ -141,6 +148,8 @@ class PrivateSoftmaxRegression(_WithChances, _Classifier):
     ((1, 3), (3, 1))
     """
 
+    _tasks: ClassVar[tuple[str, ...]] = ("binary", "multiclass")
+
     def _uses_margins(self, count: int) -> bool:
         return count == 2
 
@@ -167,13 +176,14 @@ class PrivateKernelClassifier(_WithChances, _Classifier):
     def __init__(
         self, epsilon=1.0, *, delta="auto", relation="replace_one", bounds=None, classes=None,
         radius=10.0, mechanism="auto", noise="secure", ridge=0.0, population=None, tune=None,
-        budget=None, random_state=None, size=20, gamma=1.0,
+        budget=None, schema=None, random_state=None, size=20, gamma=1.0,
     ):  # fmt: skip
         self.epsilon, self.delta, self.relation = epsilon, delta, relation
         self.bounds, self.classes, self.radius = bounds, classes, radius
         self.mechanism, self.noise, self.ridge = mechanism, noise, ridge
         self.population, self.tune = population, tune
-        self.budget, self.random_state, self.size, self.gamma = budget, random_state, size, gamma
+        self.budget, self.schema, self.random_state = budget, schema, random_state
+        self.size, self.gamma = size, gamma
 
     @property
     def fit_intercept(self) -> bool:

@@ -21,12 +21,12 @@ Reserve = Callable[[Planned, str, str], None]
 
 
 def release_arrays(
-    X: np.ndarray, y: np.ndarray, keys: Mapping[str, Any], reserve: Reserve
+    X: np.ndarray | None, y: np.ndarray | None, keys: Mapping[str, Any], reserve: Reserve
 ) -> Publishable:
     """Make one release.
 
     Args:
-        X: rows [n, p].
+        X: rows [n, p]; None where ``dataset=frame`` has one at hand.
         y: labels or targets [n].
         keys: of a run, with their values.
         reserve: called with plan, relation and mechanism before any noise is drawn.

@@ -13,23 +13,26 @@ from dperm_cli.estimators.scikit_learn import RegressorMixin, validate_data
 class _Regressor(RegressorMixin, PrivateEstimator):
     """A regressor whose target has declared bounds."""
 
+    _tasks: ClassVar[tuple[str, ...]] = ("regression",)
+
     def __init__(
         self, epsilon=1.0, *, delta="auto", relation="replace_one", bounds=None, target_bounds=None,
         radius=None, mechanism="auto", noise="secure", ridge=0.0, fit_intercept=True,
-        population=None, tune=None, budget=None, random_state=None,
+        population=None, tune=None, budget=None, schema=None, random_state=None,
     ):  # fmt: skip
         self.epsilon, self.delta, self.relation = epsilon, delta, relation
         self.bounds, self.target_bounds, self.radius = bounds, target_bounds, radius
         self.mechanism, self.noise, self.ridge = mechanism, noise, ridge
         self.fit_intercept, self.population, self.tune = fit_intercept, population, tune
-        self.budget, self.random_state = budget, random_state
+        self.budget, self.schema, self.random_state = budget, schema, random_state
 
     def fit(self, X: Any, y: Any) -> Any:
         """Fit by one release.
 
         Args:
-            X: rows [n, p]; numbers beyond ``bounds`` are clipped.
-            y: targets [n]; those beyond ``target_bounds`` are clipped.
+            X: rows [n, p], or with ``schema`` a frame; numbers beyond their bounds are clipped.
+            y: targets [n]; those beyond ``target_bounds`` are clipped. With ``schema`` the
+                record of a missing one is a row of zeros.
 
         Returns:
             The estimator.
@@ -37,6 +40,9 @@ class _Regressor(RegressorMixin, PrivateEstimator):
         Raises:
             ValueError: A parameter makes no sense, or nothing with a guarantee fits the problem.
         """
+        if self.schema is not None:
+            self._fit_frame(X, y)
+            return self
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         if self.target_bounds is None:
             raise ValueError("target_bounds=None: must be declared: public (low, high) of y")

@@ -106,6 +106,10 @@ REQUIRED = {
         "target": {"column": "y", "classes": ["a", "b"]},
         "columns": {"x": {"kind": "number", "bounds": [0, 1]}},
     }},
+    "frame": {"schema": {
+        "target": {"column": "y", "classes": ["a", "b"]},
+        "columns": {"x": {"kind": "number", "bounds": [0, 1]}},
+    }},
     "image": {"inner": {"name": "l2_ball", "radius": 1.0}, "matrix": [[1.0, 0.0], [0.0, 1.0]]},
     "intersection": {"inner": {"name": "l1_ball", "radius": 1.0}},
     "polytope": {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]},

@@ -46,7 +46,7 @@ def test_yaml_holds_every_field_with_its_default(name):
 def test_class_is_frozen_and_declares_task_and_loss(name, tmp_path):
     kind = registry.load("dataset", name)
     given = {"path": "x"} if kind.where == "file" else {}
-    if name == "table":
+    if name in ("table", "frame"):
         given["schema"] = str(tmp_path / "schema.yaml")
         (tmp_path / "schema.yaml").write_text(
             "target: {column: y, kind: label, classes: [a, b]}\n"

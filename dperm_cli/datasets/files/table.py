@@ -18,7 +18,12 @@ from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.datasets.shared.row_pipeline import Raw
-from dperm_cli.datasets.shared.table_cells import count_table_records, read_cells, read_header
+from dperm_cli.datasets.shared.table_cells import (
+    Cells,
+    count_table_records,
+    read_cells,
+    read_header,
+)
 from dperm_cli.datasets.shared.table_columns import check_delimiter
 from dperm_cli.datasets.shared.table_schema import TableSchema, parse_schema, read_schema_file
 
@@ -105,11 +110,18 @@ class Table(FileOptions):
             return []
         return [f"of each {unit.column} the first {unit.at_most} records, rows of zeros for others"]
 
+    def read_header(self, key: str, path: Path) -> list[str]:
+        """The names of the table's columns."""
+        return read_header(key, path, self.delimiter, self.limit)
+
+    def read_cells(self, key: str, path: Path) -> Iterator[Cells]:
+        """The texts of the cells by column, in blocks of records."""
+        return read_cells(key, path, self.delimiter, self.limit)
+
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         table, seen = self.table, Counter[str]()
-        header = read_header(key, path, self.delimiter, self.limit)
-        table.check_header(key, path.name, header)
-        for cells in read_cells(key, path, self.delimiter, self.limit):
+        table.check_header(key, path.name, self.read_header(key, path))
+        for cells in self.read_cells(key, path):
             x, dropped = table.encode(cells)
             y = table.target.encode(cells[table.target.column])
             unused = dropped | ~np.isfinite(y)
