@@ -43,18 +43,26 @@ def same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
     return bool(np.all(np.abs(one - other) <= ALIKE * size))
 
 
-def compare(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Law:
+def compare(one: np.ndarray, other: np.ndarray, seed: int = 0, blur: float = 0.0) -> Law:
     """Two samples of released points, [k, p] and [m, p], of what should be one law.
+
+    Both sides get normal noise of scale ``blur`` first, so that differences far below it are
+    allowed.
 
     Features: every mean square, coordinates (at most 8) and random directions, the norm, and the
     share of the longest coordinate. Each is compared by its mean, its mean square and its whole
     distribution [Kolmogorov-Smirnov]; the chance of the worst is multiplied by their number.
     """
     p = one.shape[1]
+    if blur:
+        noise = generator(seed_sequence(seed, "audit", "blur", p))
+        one, other = (side + blur * noise.standard_normal(side.shape) for side in (one, other))
     rng = generator(seed_sequence(seed, "audit", "directions", p))
     away = rng.standard_normal((p, _DIRECTIONS)) / math.sqrt(p)
     axes = np.eye(p)[:, : min(p, 8)]
-    scale = max(float(np.median(np.abs(np.concatenate([one, other])))), 1e-300)
+    # most numbers may be exactly 0, as at a corner of a simplex: these have no size to go by
+    sizes = np.abs(np.concatenate([one, other]))
+    scale = float(np.median(sizes[sizes > 0.0])) if np.any(sizes > 0.0) else 1.0
     sides = [side / scale for side in (one, other)]
     named = [f"coordinate {k + 1}" for k in range(axes.shape[1])]
     named += [f"direction {k + 1}" for k in range(_DIRECTIONS)]

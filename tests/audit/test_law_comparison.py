@@ -47,3 +47,23 @@ def test_equal_numbers_up_to_rounding():
     assert law_comparison.same_numbers(one, one * (1.0 + 1e-9))
     assert not law_comparison.same_numbers(one, one * (1.0 + 1e-4))
     assert not law_comparison.same_numbers(one, np.full_like(one, np.nan))
+
+
+def test_points_that_are_mostly_zero_are_compared():
+    corners = [np.eye(20)[np.random.default_rng(seed).integers(0, 4, 500)] for seed in (1, 2)]
+    assert law_comparison.compare(*corners).is_alike
+    assert not law_comparison.compare(corners[0], np.roll(corners[1], 1, axis=1)).is_alike
+    nothing = np.zeros((500, 20))
+    assert law_comparison.compare(nothing, nothing).is_alike
+    assert not law_comparison.compare(nothing, corners[0]).is_alike
+
+
+def test_a_blur_hides_what_is_far_below_it_and_nothing_else():
+    def on_sphere(seed):
+        points = normal(seed, 500, 8)
+        return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+    one, other = on_sphere(1), on_sphere(2) + normal(3, 500, 8, 1e-3)
+    assert not law_comparison.compare(one, other).is_alike
+    assert law_comparison.compare(one, other, blur=0.05).is_alike
+    assert not law_comparison.compare(one, 1.5 * other, blur=0.05).is_alike

@@ -221,6 +221,6 @@ def test_rows_without_a_prediction_are_named():
     model = PrivateLogisticRegression(4.0, schema=told).fit(frame, make_labels(frame))
     with pytest.raises(ValueError, match="row 4: has no prediction"):
         model.predict(frame)
-    with pytest.raises(ValueError, match="column .sex.: is missing"):
+    with pytest.raises(ValueError, match=r"column .sex.: is missing"):
         model.predict(frame.drop(columns="sex"))
     assert len(model.predict(frame[10:20])) == 10
