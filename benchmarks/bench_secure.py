@@ -66,8 +66,8 @@ def measure(name: str, trials: int) -> list[tuple[str, ...]]:
     for noise in ("research", "secure"):
         with tempfile.TemporaryDirectory() as folder:
             study = dperm_cli.run(
-                mechanism=name.split()[0], epsilon=list(EPSILONS), noise=noise, trials=trials, progress=False,
-                out=f"{folder}/study", **(PLAIN | CASES[name]),
+                mechanism=name.split()[0], epsilon=list(EPSILONS), noise=noise, trials=trials,
+                progress=False, out=f"{folder}/study", **(PLAIN | CASES[name]),
             )  # fmt: skip
             rows = study.trials()
         refused = rows[rows["status"] != "ok"]
