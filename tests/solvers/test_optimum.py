@@ -301,6 +301,22 @@ def test_newton_system_solves(n, p, wrap):
     np.testing.assert_allclose(z, x @ u, atol=1e-9)
 
 
+def test_a_busy_machine_gives_up_no_earlier(monkeypatch):
+    """A clock that runs a hundred times as fast, while the processors' time stands."""
+    times = {"wall": 0.0, "processors": 0.0}
+    monkeypatch.setattr(optimum.time, "perf_counter", lambda: times["wall"])
+    monkeypatch.setattr(optimum.time, "process_time", lambda: times["processors"])
+    clock = optimum._Clock(60.0)
+    times |= {"wall": 500.0, "processors": 50.0}
+    assert clock.find_left("first_order") == 10.0
+    assert clock.find_left("interior_point") == 100.0  # of the clock: ten times 60 s
+    times["wall"] = 601.0
+    assert clock.find_left("first_order") < 0.0
+    times |= {"wall": 61.0, "processors": 120.0}  # two threads
+    assert clock.find_left("first_order") < 0.0
+    assert clock.find_left("interior_point") == 300.0 - 61.0
+
+
 def test_running_out_of_time_is_reported_honestly():
     problem = sample("hinge", "l1_ball")
     found = optimum.solve(problem, seconds=0.0)

@@ -35,6 +35,7 @@ class PointSelection:
 
 
 ROUNDING = 1e-12  # of the data-free floor
+MOST_GAP = 0.01  # of an excess risk that is judged, beyond its optimum's gap
 STATISTIC_LEVELS = {"median": 0.5, "q05": BAND[0], "q95": BAND[1], "min": 0.0, "max": 1.0}
 
 
@@ -45,8 +46,9 @@ class Point:
     ``low`` and ``high`` are the 5 and 95 % quantiles over trials; ``saturated`` points lie within a
     factor 2 of the data-free floor. Of a family, ``value``, ``floor`` and ``bound`` are the
     family's largest, and ``cells`` those that ``value`` comes from. ``gap`` is that of the optimum
-    that excess risk is measured from: what lies below it is not resolved. ``families`` holds the
-    trials that ``value`` is the statistic of: by the best, by the worst, then in their order.
+    that excess risk is measured from, the family's largest: what lies below it is not resolved.
+    ``families`` holds the trials that ``value`` is the statistic of: by the best, by the worst,
+    then in their order.
     """
 
     x: float | None
@@ -71,6 +73,11 @@ class Point:
     def resolution(self) -> float:
         """Risks up to this value count as 0: rounding errors are as large."""
         return ROUNDING * (self.floor or 0.0)
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the gap of the optimum moves the value by a hundredth at most."""
+        return self.gap <= max(MOST_GAP * abs(self.value), self.resolution)
 
     @property
     def height(self) -> float:
@@ -181,6 +188,7 @@ def _largest(found: Sequence[Point]) -> Point:
     return replace(
         max(found, key=lambda point: point.value),
         floor=max(floors, default=None),
+        gap=max(point.gap for point in found),
         bound=max(bounds, default=None),
         families=(tuple(values for point in found for (values,) in point.families),),
     )
@@ -215,6 +223,7 @@ def _point(rows: Sequence[Row], select: PointSelection) -> Point:
         error=error,
         trials=count,
         floor=_floor(first, select.quantity),
+        gap=_find_gap(rows, select.quantity),
         bound=None if select.bound is None else _read_bound(first, select),
         cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
         statistic=select.statistic,
@@ -226,6 +235,14 @@ def _read_bound(row: Row, select: PointSelection) -> float | None:
     """A bound speaks of sums; it is divided by n beside a quantity per record."""
     value = row.get(str(select.bound))
     return value / row["n"] if value is not None and "per_record" in select.quantity else value
+
+
+def _find_gap(rows: Sequence[Row], quantity: str) -> float:
+    """How far the optimum that an excess risk is measured from may lie below, in its unit."""
+    if not quantity.startswith("excess_risk"):
+        return 0.0
+    gap = max(row.get("optimum_gap") or 0.0 for row in rows)
+    return gap / rows[0]["n"] if quantity.endswith("per_record") else gap
 
 
 def _floor(row: Row, quantity: str) -> float | None:

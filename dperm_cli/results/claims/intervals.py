@@ -95,11 +95,11 @@ def fit(found: Sequence[Point]) -> Fit | None:
 
 
 def choose_fitted(found: Sequence[Point]) -> list[Point]:
-    """The points that a slope is fitted on: neither saturated nor a rounding of 0."""
+    """The points that a slope is fitted on: resolved, neither saturated nor a rounding of 0."""
     return [
         p
         for p in found
-        if not p.is_near_floor and p.value > p.resolution and p.x is not None and p.x > 0
+        if p.is_resolved and not p.is_near_floor and p.value > p.resolution and p.x and p.x > 0
     ]
 
 

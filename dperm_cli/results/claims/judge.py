@@ -126,7 +126,7 @@ def _slope(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
         line = intervals.fit_points(kept)
         if line is None or line.count < MIN_FIT_PLACES:
             places = 0 if line is None else line.count
-            words = f"{places} of {len(curve)} points not saturated"
+            words = f"{places} of {len(curve)} points not saturated and resolved"
             yield Finding(label, None, words, power=0.0)
             continue
         holds = intervals.decide((line.slope - line.half, line.slope + line.half), band)
@@ -175,17 +175,31 @@ def _ratio(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     for label, mine, other in _pairs(claim, rows):
         ratio = mine.value / other.value if other.value else math.inf
         drawn = _divide(draw_statistics(mine), draw_statistics(other))
-        yield _compare_value(claim, _label_point(label, claim, mine), ratio, drawn, claim.expect)
+        where = _label_point(label, claim, mine)
+        found = _compare_value(claim, where, ratio, drawn, claim.expect)
+        yield _require_resolved(found, mine, other)
 
 
 def _order(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     for label, mine, other in _pairs(claim, rows):
-        yield _compare(
+        found = _compare(
             _label_point(label, claim, mine),
             draw_statistics(mine),
             draw_statistics(other) * (1.0 + claim.tolerance),
             f"{number(mine.value)} against {number(other.value)}",
         )
+        # whatever the one optimum of both may be, it leaves their order as it is
+        is_exact = mine.gap == other.gap and claim.tolerance == 0.0
+        yield found if is_exact else _require_resolved(found, mine, other)
+
+
+def _require_resolved(finding: Finding, *given: Point) -> Finding:
+    """The finding, undecided where an optimum's gap may move a value by more than a hundredth."""
+    widest = max(given, key=lambda point: point.gap)
+    if all(point.is_resolved for point in given):
+        return finding
+    words = f"{finding.measured}, the optimum is known to {number(widest.gap, 3)} only"
+    return replace(finding, holds=None, measured=words)
 
 
 def _judge_below_floor(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
@@ -236,7 +250,8 @@ def _value(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
             for point in curve:
                 where = _label_point(", ".join(filter(None, (label, words))), claim, point)
                 drawn = draw_statistics(point)
-                yield _compare_value(claim, where, point.value, drawn, entry["expect"])
+                found = _compare_value(claim, where, point.value, drawn, entry["expect"])
+                yield _require_resolved(found, point)
 
 
 def _bound(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
@@ -256,7 +271,8 @@ def _explicit(claim: Claim, label: str, point: Point) -> Finding:
     words = f"{number(point.value)} +- {number(point.error, 2)}, bound {number(point.bound)}"
     limit = np.full(intervals.DRAWS, point.bound)
     above = claim.kind == "above_bound"
-    return _compare(_label_point(label, claim, point), draw_statistics(point), limit, words, above)
+    drawn = draw_statistics(point) + (0.0 if above else point.gap)
+    return _compare(_label_point(label, claim, point), drawn, limit, words, above)
 
 
 def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
@@ -284,7 +300,7 @@ def _collapse(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     """
     assert claim.expect is not None
     curves = {
-        label: [p for p in curve if p.value > 0 and p.x]
+        label: [p for p in curve if p.value > 0 and p.x and p.is_resolved]
         for label, curve in points(rows, claim.select()).items()
     }
     if len(curves) < 2 or not any(curves.values()):
