@@ -58,6 +58,9 @@ run: $(VENV)/.run
 # a file goes to one process as a whole: what it makes once for all its tests is made once
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
+# tests start many programs, and their workers import the same files: these are compiled once
+test test-longer test-slow test-portable nightly: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(SHARED)
 
