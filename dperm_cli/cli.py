@@ -203,6 +203,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "predict": _defer("predict"),
     "statement": _defer("statement"),
     "schema": _defer("schema"),
+    "prepare": _defer("prepare"),
     "release": _defer("release"),
     "budget": _defer("budget"),
     "export": _defer("export"),

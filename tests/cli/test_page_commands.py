@@ -101,7 +101,7 @@ def check_words(words: list[str]) -> None:
 
         assert rest[0] in ACTIONS
         assert set(settings_in(rest)) <= set(KEYS)
-    elif verb in ("schema", "release"):
+    elif verb in ("schema", "prepare", "release"):
         # the table is not there, which is said after all words were read
         with pytest.raises(InputError, match=r"no such (file|budget)|must be"):
             dispatch(words)

@@ -24,6 +24,7 @@ from dperm_cli.datasets.shared.label_names import canonical
 OWN, DROP, ZERO = "own", "drop", "zero"
 OTHER, MISSING = "other", "missing"  # names of coordinates beside those of declared words
 UNKNOWN = "FILL_IN"  # what a draft leaves for the user to fill in
+PRIVATE = "private"  # in a schema, what ``dperm prepare`` fills in
 MOST_WORDS = 10_000  # declared for one column
 _NO_VALUE = ("", "na", "n/a", "nan", "null", "none")
 _DAY = "a day such as 2020-12-31"
@@ -262,6 +263,7 @@ def _read_missing(key: str, value: Any, column: ColumnKind) -> Any:
 def read_bounds(key: str, value: Any) -> tuple[float, float]:
     """Public [low, high] of a column; InputError for anything else."""
     allowed = "must be public [low, high] with low < high, as in [0, 120]: what can be, not what is"
+    _refuse_private(key, value)
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise InputError(key, value, allowed)
     low, high = (checks.number(key, end) for end in value)
@@ -270,9 +272,16 @@ def read_bounds(key: str, value: Any) -> tuple[float, float]:
     return low, high
 
 
+def _refuse_private(key: str, value: Any) -> None:
+    if value == PRIVATE:
+        allowed = "is filled in by `dperm prepare TABLE SCHEMA epsilon=0.2 out=prepared.yaml`"
+        raise InputError(key, value, allowed)
+
+
 def read_words(key: str, value: Any) -> tuple[str, ...]:
     """Two or more distinct words, in their order; InputError for anything else."""
     allowed = "must list two or more words that can be in the column, as in [low, high]"
+    _refuse_private(key, value)
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(key, value, allowed)
     if not all(isinstance(word, (str, int, float)) and word != UNKNOWN for word in value):

@@ -26,11 +26,12 @@ from dperm_cli.datasets.shared.column_kinds import (
     read_words,
 )
 from dperm_cli.datasets.shared.label_names import canonical
+from dperm_cli.privacy.budget import RELATIONS
 
 KEY = "schema"
 RECORD = "record"
 TRANSFORMS = ("none", "log")
-_PARTS = ("unit", "target", "columns", "intercept")
+_PARTS = ("unit", "target", "columns", "intercept", "prepared")
 CONSTANT = "constant"  # the name of the coordinate that is 1 in every record
 MOST_PER_PERSON = 1000
 
@@ -115,6 +116,33 @@ class PrivacyUnit:
 
 
 @dataclass(frozen=True)
+class Preparation:
+    """What it cost to find bounds and words with privacy, for all records of a person.
+
+    Attributes:
+        epsilon, delta, relation: the guarantee of that release.
+        columns: those that were filled in.
+    """
+
+    epsilon: float
+    delta: float
+    relation: str
+    columns: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As a schema file has it."""
+        return {
+            "epsilon": self.epsilon, "delta": self.delta, "relation": self.relation,
+            "columns": list(self.columns),
+        }  # fmt: skip
+
+    def describe(self) -> str:
+        """In words, for people who read about a model."""
+        level = f"epsilon {self.epsilon:g}" + (f", delta {self.delta:g}" if self.delta else "")
+        return f"of {', '.join(self.columns)} by an earlier release of {level}, {self.relation}"
+
+
+@dataclass(frozen=True)
 class TableSchema:
     """The columns of a table, in order, with the target, the unit of privacy and the constant.
 
@@ -130,6 +158,7 @@ class TableSchema:
     target: Target
     unit: PrivacyUnit = PrivacyUnit()
     intercept: bool = True
+    prepared: Preparation | None = None
 
     @property
     def task(self) -> str:
@@ -178,6 +207,7 @@ class TableSchema:
             "target": self.target.plain(),
             "columns": {name: kind.plain() for name, kind in self.columns},
             "intercept": self.intercept,
+            **({} if self.prepared is None else {"prepared": self.prepared.plain()}),
         }
 
     def check_header(self, key: str, file: str, header: Sequence[str]) -> None:
@@ -240,7 +270,8 @@ def parse_schema(given: Any, word: str = "...") -> TableSchema:
     if not any(isinstance(kind, ColumnKind) for _, kind in made):
         raise InputError(f"{KEY}.columns", word, "must hold a column to predict from")
     intercept = checks.boolean(f"{KEY}.intercept", given.get("intercept", True))
-    found = TableSchema(made, target, _read_unit(given.get("unit", RECORD)), intercept)
+    unit, prepared = _read_unit(given.get("unit", RECORD)), _read_prepared(given.get("prepared"))
+    found = TableSchema(made, target, unit, intercept, prepared)
     twice = {name for name in found.names if found.names.count(name) > 1}
     if twice:
         allowed = "is the name of two coordinates: call the columns otherwise"
@@ -288,4 +319,19 @@ def _read_unit(given: Any) -> PrivacyUnit:
     most = given.get("at_most", UNKNOWN)
     return PrivacyUnit(
         given["column"], checks.integer(f"{key}.at_most", most, low=1, high=MOST_PER_PERSON)
+    )
+
+
+def _read_prepared(given: Any) -> Preparation | None:
+    if given is None:
+        return None
+    key = f"{KEY}.prepared"
+    if not isinstance(given, Mapping) or not isinstance(given.get("columns"), Sequence):
+        raise InputError(key, given, "must be as `dperm prepare` wrote it")
+    checks.known_keys(given, ("epsilon", "delta", "relation", "columns"), f"{key}.")
+    return Preparation(
+        checks.positive(f"{key}.epsilon", given.get("epsilon")),
+        checks.number(f"{key}.delta", given.get("delta"), low=0.0, high=1.0),
+        checks.choice(f"{key}.relation", given.get("relation"), RELATIONS),
+        tuple(str(name) for name in given["columns"]),
     )

@@ -106,6 +106,8 @@ def _lines_of_card(found: Publishable) -> Iterator[str]:
         for name, kind in schema.table.columns:
             told = "; ".join(f"{key}: {_write(value)}" for key, value in kind.plain().items())
             yield f"- `{name}`: {told}"
+        if schema.table.prepared is not None:
+            yield f"- Not public, but bounds and words {schema.table.prepared.describe()}"
     yield f"- Rows: {schema.rows}, {schema.norm}-norm at most {number(schema.row_bound, 6)}"
     yield ""
     yield "## Use"

@@ -85,6 +85,12 @@ def describe_public(found: Publishable) -> Section:
         Line("Released", f"{words.capitalise(model)}; the guarantee covers them."),
         Line("Public by declaration", f"{words.capitalise(facts)}: none was measured."),
     ]
+    table = found.schema.table
+    if table is not None and table.prepared is not None:
+        what = (
+            f"Bounds and words {table.prepared.describe()}. It is not in the epsilon of this page."
+        )
+        lines.append(Line("Released before", what))
     if found.facts.population_source == POPULATION_DECLARED:
         lines.append(Line("Number of records", "Protected; a declared number stands in its place."))
     else:
