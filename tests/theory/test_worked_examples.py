@@ -7,7 +7,9 @@ import pytest
 from tests.theory.worked_examples import (  # noqa: F401  each enters its pages
     accounting,
     channels,
+    combinators,
     gradients,
+    kernels,
     pages,
     perturbations,
     samplings,

@@ -16,7 +16,14 @@ from dperm_cli.privacy import events
 from dperm_cli.privacy.accounting import accountant, calibrate
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.sets.l1_ball import L1Ball
-from tests.theory.worked_examples.formulas import BOTH, PURE, find_mu, make_plan, state_facts
+from tests.theory.worked_examples.formulas import (
+    BOTH,
+    PURE,
+    compose_laws,
+    find_mu,
+    make_plan,
+    state_facts,
+)
 from tests.theory.worked_examples.pages import Worked, agree, works_out
 
 
@@ -30,23 +37,13 @@ def descend_on_full_gradients() -> Worked:
 
 
 def compose_batches(scale: float, epsilon: float) -> float:
-    """Delta of 100,000 batches of 10 of 1000 records, by a Fourier transform of the loss law."""
-    q, s, step, size = 0.01, 2 * 100.0 / scale, 1e-5, 2**19
-    x = np.linspace(-9.0, 9.0, 20001)
+    """Delta of 100,000 batches of 10 of 1000 records."""
+    q, s = 0.01, 2 * 100.0 / scale
+    x = np.linspace(s / 2, 9.0, 10001)
     loss = np.log1p(q * np.expm1(s * x - s * s / 2))
-    right = x > s / 2
     chances = norm.pdf(x) * (x[1] - x[0])
-    masses = [chances[right] * np.exp(loss[right]), chances[right]]
-    grid = np.zeros(size)
-    for values, weights in ((loss[right], masses[0]), (-loss[right], masses[1])):
-        place, share = np.divmod(values / step, 1.0)
-        np.add.at(grid, place.astype(int) % size, weights * (1 - share))
-        np.add.at(grid, (place.astype(int) + 1) % size, weights * share)
-    grid[0] += 1.0 - grid.sum()
-    freq = np.fft.rfft(grid)
-    wide = np.fft.irfft(freq**100_000, size)
-    values = step * np.where(np.arange(size) < size // 2, np.arange(size), np.arange(size) - size)
-    return float(wide @ np.maximum(0.0, -np.expm1(epsilon - values)))
+    losses, both = np.append(loss, -loss), np.append(chances * np.exp(loss), chances)
+    return compose_laws(losses, both, 100_000, epsilon)
 
 
 @works_out("noisy_sgd")

@@ -73,10 +73,11 @@ def read_section(page: str) -> str:
 def list_numbers(section: str) -> list[str]:
     """The numbers of a section as printed, without those of references and small whole ones.
 
-    >>> list_numbers("By Theorem 1 of [a](b.md#2) 4 of 1,000 at 1e-6 have 0.25 (l_2: 13).")
-    ['1,000', '1e-6', '0.25', '13']
+    >>> list_numbers("By Theorem 1 of [a](b.md#2) 4 of 1,000 at 1e-6 have 0.25 (l_2: 1_300).")
+    ['1,000', '1e-6', '0.25', '1,300']
     """
-    found = NUMBER.findall(LEFT_OUT.sub(" ", section))
+    plain = re.sub(r"(?<=\d)_(?=\d{3})", ",", LEFT_OUT.sub(" ", section))
+    found = NUMBER.findall(plain)
     return [number for number in found if not _is_count(float(number.replace(",", "")))]
 
 

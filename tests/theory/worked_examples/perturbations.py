@@ -10,14 +10,13 @@ from scipy.special import expit
 from scipy.stats import chi
 
 from dperm_cli.bounds.fkt20 import PhaseFacts
-from dperm_cli.losses.logistic import Logistic
 from dperm_cli.losses.squared import Squared
 from dperm_cli.mechanisms.combinators import localization
 from dperm_cli.mechanisms.perturbation import sufficient_statistics
 from dperm_cli.mechanisms.shared import moment_sensitivity, noisy_minimiser
 from dperm_cli.privacy.accounting import calibrate, objective_perturbation
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.problem import Problem, ProblemSpec, Regulariser
+from dperm_cli.problem.problem import Problem, Regulariser
 from dperm_cli.sets import make_ball
 from dperm_cli.solvers import perturbed_minimiser
 from tests.theory.worked_examples.formulas import (
@@ -27,19 +26,12 @@ from tests.theory.worked_examples.formulas import (
     find_mu,
     make_plan,
     state_facts,
+    state_logistic,
 )  # fmt: skip
 from tests.theory.worked_examples.pages import Worked, agree, works_out
 
 RIDGE = {"regulariser": Regulariser(0.1)}
 HALVES = [500, 250, 125, 62, 31, 15, 7, 3, 1]
-
-
-def state_logistic() -> ProblemSpec:
-    """Logistic regression of 1000 unit rows of five columns, on the unit ball."""
-    data = Data.of_records(
-        "toy", "binary", np.zeros((1000, 5)), np.ones(1000), 1.0, 1.0, fingerprint=""
-    )
-    return Problem(data, Logistic(), make_ball(1.0, 5)).spec()
 
 
 def find_logistic_gap() -> float:
