@@ -6,6 +6,7 @@ import pytest
 
 from tests.theory.worked_examples import (  # noqa: F401  each enters its pages
     accounting,
+    bounds,
     channels,
     combinators,
     gradients,
@@ -19,7 +20,8 @@ from tests.theory.worked_examples.pages import FUNCTIONS, Worked
 SHOWN = [name for name in pages.NAMES if pages.HEADING.search(pages.read_page(name))]
 
 
-def test_every_worked_example_is_computed():
+def test_every_page_has_a_worked_example_that_is_computed():
+    assert pages.NAMES == SHOWN
     assert sorted(FUNCTIONS) == SHOWN
 
 

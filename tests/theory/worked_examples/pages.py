@@ -20,7 +20,9 @@ NAMES = sorted(path.stem for path in PROOFS.glob("*.md"))
 HEADING = re.compile(r"^## (?:\d+\. )?Worked example$", re.MULTILINE)
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?!\d)(?:\.\d+)?(?:e[-+]?\d+)?")
-LEFT_OUT = re.compile(r"\[[^\]]*\](?:\([^)]*\))?|Theorems? \d+|Lemmas? \d+|[Ss]ections? \d+")
+LEFT_OUT = re.compile(
+    r"\[[^\]]*\](?:\([^)]*\))?|Th(?:eorems?|m) [\d.]+|Lemmas? \d+|[Ss]ections? \d+"
+)
 COUNT = 12  # whole numbers up to this are counts, exponents and factors, and are not looked up
 DIGITS = 3  # a result has at least so many, unless it is exact
 
