@@ -85,7 +85,13 @@ IN_TURN = (
 
 
 # folders and files that only read the sources and pages: a rule holds for every file or for none
-WHOLE = ("core", "structure", "test_page_commands.py", "test_public_facts.py")
+WHOLE = (
+    "core",
+    "structure",
+    "test_page_commands.py",
+    "test_public_facts.py",
+    "test_worked_examples.py",
+)
 
 
 # of how many cases of one test at most the default suite has all
