@@ -20,7 +20,7 @@ from dperm_cli.core.package_paths import find_shipped
 ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
     "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
-    "rigorous",
+    "rigorous", "shuffled", "epsilon_shuffled",
 )  # fmt: skip
 PLAN_KEYS = (
     "task", "n", "p", "epsilon", "target", "like", "loss", "constraint", "privacy", "delta",

@@ -7,6 +7,8 @@ import math
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.privacy.accounting import gaussian_profile
+from dperm_cli.privacy.accounting.shuffling import find_local_epsilon
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.runner.cells.channel_rows import make_rows
 
@@ -88,3 +90,54 @@ def test_bad_settings(settings, key):
 def test_a_polytope_without_symmetry_is_refused():
     with pytest.raises(Unsupported, match="different lengths"):
         row({"channel": "polytope", "vertices": [[1, 0], [-2, 0]], "multiplier": 2})
+
+
+def mean(**changes):
+    asked = {"n": 10_000, "p": 50, "epsilon": 1, "trust": "shuffled", "channel": "privunit"}
+    return row({key: value for key, value in {**asked, **changes}.items() if value is not None})
+
+
+def test_the_error_of_a_mean_by_who_is_trusted():
+    local, shuffled = mean(trust="local"), mean()
+    central = mean(trust="central", channel="gaussian")
+    one = row({"channel": "privunit", "p": 50, "epsilon": 1})["settings"]["squared_error"]
+    assert local["settings"]["mean_error"] == pytest.approx(one / 10_000)
+    assert (local["guarantee"], local["delta"]) == ("local", 0.0)
+    level = find_local_epsilon(1.0, 1e-8, 10_000)
+    again = row({"channel": "privunit", "p": 50, "epsilon": level})["settings"]["squared_error"]
+    assert shuffled["settings"]["local_epsilon"] == level
+    assert shuffled["settings"]["mean_error"] == pytest.approx(again / 10_000)
+    assert (shuffled["guarantee"], shuffled["delta"]) == ("approx", 1e-8)
+    clones = 9999 * math.exp(-level) / math.log(1e8)
+    assert shuffled["settings"]["clones_per_log"] == pytest.approx(clones)
+    noise = 2.0 / (10_000 * gaussian_profile.mu(1.0, 1e-8))
+    assert central["settings"]["mean_error"] == pytest.approx(50 * noise**2)
+    assert central["settings"]["local_epsilon"] is None
+    assert central["channel"] is None
+    for found in (local, shuffled, central):
+        normalise(found)
+    assert mean(delta=1e-3)["settings"]["local_epsilon"] > level
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"n": 1}, "n"),
+        ({"n": 10**10}, "n"),
+        ({"p": None}, "p"),
+        ({"trust": "nobody"}, "trust"),
+        ({"trust": None}, "trust"),
+        ({"trust": "central"}, "channel"),
+        ({"channel": "l_1"}, "channel"),
+        ({"channel": "gaussian"}, "channel"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": 1000}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"users": 5}, "users"),
+    ],
+)
+def test_bad_settings_of_a_mean(changes, key):
+    with pytest.raises(InputError) as error:
+        mean(**changes)
+    assert str(error.value).startswith(key)

@@ -22,6 +22,7 @@ from dperm_cli.mechanisms.combinators.auto import AMONG
 from dperm_cli.mechanisms.compression.standard_projection import PILOTS
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accounting.hidden_state import bound_last_iterate
+from dperm_cli.privacy.accounting.shuffling import amplify
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, Regulariser, bare_spec
@@ -126,6 +127,7 @@ NUMBERS = {
     ),
     "_cap_channels": lambda: channels.by_epsilon("privunit", 10, 4.0).second_moment - 1.0,
     "_hidden_state": lambda: bound_last_iterate(1000, 0.01, 2.0, 100.0, 1.0),
+    "_shuffling": lambda: amplify(1.0, 10_000, 1e-6),
     "_hidden_directions": find_lower_bound,
     "_jt13": lambda: interactive_error(1.0),
     "_kernels": lambda: 2 * 1.0 / (0.1 * 500),

@@ -16,6 +16,10 @@ PROVED = (
     "proved: in ball arithmetic, and rounded up; the certified epsilon is float64, rounded to "
     "nearest."
 )
+SHUFFLED = (
+    "shuffled: if a trusted shuffler asks the users in a random order that nobody else learns, or "
+    "mixes their answers to one question. Who sees answers before it knows what `certified` says."
+)
 _PROVED_DIGITS = 7
 _PUBLIC = ("n", "p", "lipschitz", "relation", "delta")
 
@@ -51,6 +55,7 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
     fields += [
         make_field("epsilon_accounted", "epsilon", "certified", 5),
         *_proved_fields(rows),
+        *_shuffled_fields(rows),
         make_field("guarantee", "kind", left=True),
         make_field("noise_scale", "noise", "scale", 6),
         make_field("noise_over_nl", "noise", "/ (n L)", 6),
@@ -70,6 +75,17 @@ def _proved_fields(rows: Sequence[Row]) -> list[Field]:
     return [
         Field("epsilon", "proved", lambda row: format_up(row.get("epsilon_rigorous"))),
         make_field("rigorous", "rigorous", left=True),
+    ]
+
+
+def _shuffled_fields(rows: Sequence[Row]) -> list[Field]:
+    """The epsilon of shuffled answers, its delta and whom it is for, where that was asked for."""
+    if all(row.get("shuffled") is None for row in rows):
+        return []
+    return [
+        Field("epsilon", "shuffled", lambda row: format_up(row.get("epsilon_shuffled"))),
+        make_field("delta_shuffled", "delta", "shuffled"),
+        make_field("shuffled", "shuffled", left=True),
     ]
 
 
@@ -117,6 +133,8 @@ def _notes(rows: Sequence[Row]) -> list[str]:
                          f"{row['note']}.")  # fmt: skip
     if any(row.get("rigorous") for row in rows):
         notes.append(PROVED)
+    if any(row.get("epsilon_shuffled") is not None for row in rows):
+        notes.append(SHUFFLED)
     if rows:
         notes.append("noise scale: in the mechanism's own unit; certified: at the delta above.")
     return notes

@@ -17,6 +17,7 @@ from dperm_cli.privacy import channels
 from dperm_cli.privacy.channels.capacity import capacity
 from dperm_cli.privacy.channels.caps import CapChannel
 from dperm_cli.privacy.channels.polytope import PolytopeChannel, multiplier_for
+from dperm_cli.runner.cells import mean_rows
 
 KEYS = ("channel", "p", "multiplier", "information", "epsilon", "vertices", "draws", "seed")
 LEVELS = ("multiplier", "information", "epsilon")
@@ -36,8 +37,11 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     channels of the l_2 ball: ``squared_error``, E |Z - x|^2 for a unit vector x; ``side_share``,
     the share of epsilon that chooses the cap; ``drawn_error``, the mean of the squared error over
     the answers that were drawn; ``drawn_ratio``, that over the exact one; ``drawn_bias``, the
-    square of how far their mean is from x, over what is expected of it.
+    square of how far their mean is from x, over what is expected of it. A cell that names ``n``
+    users is about the mean of their vectors (``mean_rows``).
     """
+    if "n" in settings:
+        return mean_rows.make_rows(settings)
     checks.known_keys(settings, KEYS)
     found = _channel(settings)
     facts = {"leading": found.expansion, "leading_ratio": found.information / found.expansion}

@@ -24,6 +24,7 @@ from dperm_cli.results.tables import account_table
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import fitting_mechanism
 from dperm_cli.runner.sweep.progress import open_meter
+from dperm_cli.runner.verbs import account_shuffled
 from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 
 NOISE_POINTS = 11
@@ -61,6 +62,13 @@ def make_rows(asks: Sequence[AccountLine]) -> list[dict[str, Any]]:
     return rows
 
 
+def _localise(ask: AccountLine, epsilon: float) -> AccountLine:
+    """The same with the local epsilon that is enough for shuffled answers."""
+    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    local = account_shuffled.find_budget(ask.mechanism, epsilon, delta, ask.spec.n)
+    return replace(ask, epsilon=local)
+
+
 def _find_fitting(ask: AccountLine) -> str | None:
     """A mechanism that has an answer to this ask."""
 
@@ -90,8 +98,16 @@ def make_row(ask: AccountLine) -> dict[str, Any]:
     try:
         kind, delta = _level(ask)
         row |= {"delta": delta}
+        level = ask.epsilon_shuffled
+        if level is not None:
+            ask = _localise(ask, level)
+            row |= {"epsilon": ask.epsilon}
         plan = _noise_for if ask.noise_scale is None else _budget_for
-        return row | plan(ask, kind, delta) | {"status": "ok", "reason": None}
+        found = plan(ask, kind, delta)
+        if level is not None and found["epsilon_shuffled"] is None:
+            obstacle = found["shuffled"].removeprefix("no: ")
+            raise Unsupported(f"epsilon_shuffled={level:g}: {obstacle}")
+        return row | found | {"status": "ok", "reason": None}
     except Unsupported as reason:
         return row | {"status": "unsupported", "reason": str(reason)}
     except (ArithmeticError, ValueError, InputError) as error:
@@ -123,7 +139,8 @@ def _is_overflow(value: object) -> bool:
 
 def curves(asks: Sequence[AccountLine], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Points of the figure, for the first line's problem and every mechanism asked about."""
-    asks = [replace(ask, rigorous=False) for ask in asks]  # the figure shows float64
+    # the figure shows float64, of one answer where there are users
+    asks = [_draw_plainly(ask, row) for ask, row in zip(asks, rows, strict=True)]
     here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == asks[0].spec]
     nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
     ends = min([0.1, *nominal]), max([10.0, *nominal])
@@ -134,6 +151,14 @@ def curves(asks: Sequence[AccountLine], rows: Sequence[dict[str, Any]]) -> list[
         found += _noise_curve(first, scales)
         found += _certified_curves(first, *ends)
     return found
+
+
+def _draw_plainly(ask: AccountLine, row: Mapping[str, Any]) -> AccountLine:
+    """The ask without what a figure does not show."""
+    plain = replace(ask, rigorous=False, shuffled=False)
+    if ask.epsilon_shuffled is None:
+        return plain
+    return replace(plain, epsilon=row["epsilon"] or 1.0, epsilon_shuffled=None)
 
 
 def _noise_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
@@ -201,7 +226,15 @@ def _facts(
         "note": _note(events, guarantee, ask.spec),
         **_chains(events, guarantee),
         **(_prove(events, guarantee) if ask.rigorous else {}),
+        **(_shuffle(ask, events, guarantee) if ask.shuffled else {}),
     }
+
+
+def _shuffle(ask: AccountLine, events: Sequence[Event], guarantee: Guarantee) -> dict[str, Any]:
+    """The epsilon of the same answers in a random order."""
+    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    level = ask.epsilon_shuffled
+    return account_shuffled.describe_shuffled(events, guarantee, ask.spec.n, delta, level)
 
 
 def _prove(events: Sequence[Event], guarantee: Guarantee) -> dict[str, Any]:

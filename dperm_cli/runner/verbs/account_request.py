@@ -20,15 +20,17 @@ from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.compose import cell_schema, inner_configuration, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.verbs import account_shuffled
 
 DEFAULTS: dict[str, Any] = {
     "mechanism": "all", "calibration": "tight", "n": 1000, "p": 10, "L": 1.0,
     "smoothness": "none", "ridge": 0.0, "lasso": 0.0, "epsilon": 1.0, "delta": "auto",
     "format": "table", "out": "auto", "figure": "auto", "rigorous": False,
-    "constraint": catalogue.defaults()["constraint"], "privacy": "auto",
+    "shuffled": False, "constraint": catalogue.defaults()["constraint"], "privacy": "auto",
 }  # fmt: skip
-KEYS = (*DEFAULTS, "noise_scale", "radius")
-WHOLE = ("format", "out", "figure", "rigorous", "p", "constraint", "privacy", "radius")
+LEVELS = ("epsilon", "noise_scale", "epsilon_shuffled")  # a row has one of them
+KEYS = (*DEFAULTS, *LEVELS[1:], "radius")
+WHOLE = ("format", "out", "figure", "rigorous", "shuffled", "p", "constraint", "privacy", "radius")
 OWN_GROUPS = ("mechanism", "constraint", "privacy")
 MOST_ROWS = 1000
 
@@ -37,9 +39,10 @@ MOST_ROWS = 1000
 class AccountLine:
     """One line of the table: what is to be accounted for.
 
-    Exactly one of ``epsilon`` and ``noise_scale`` is given; ``delta`` is None for 1/n^2, and
-    ``privacy`` is ``auto``, ``pure`` or ``approx`` as in a run. ``rigorous`` says whether an
-    epsilon is asked for that is proved in ball arithmetic.
+    One of ``epsilon``, ``noise_scale`` and ``epsilon_shuffled`` is asked for; ``delta`` is None for
+    1/n^2, and ``privacy`` is ``auto``, ``pure`` or ``approx`` as in a run. ``rigorous`` says
+    whether an epsilon is asked for that is proved in ball arithmetic, ``shuffled`` whether that of
+    shuffled answers is.
     """
 
     name: str
@@ -51,7 +54,9 @@ class AccountLine:
     epsilon: float | None = None
     delta: float | None = None
     noise_scale: float | None = None
+    epsilon_shuffled: float | None = None
     rigorous: bool = False
+    shuffled: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Acc
     rigorous = checks.boolean("rigorous", single["rigorous"])
     if rigorous:
         require_flint()
-    asks = tuple(_asks(settings, composer, constraint, privacy, rigorous))
+    shuffled = checks.boolean("shuffled", single["shuffled"]) or "epsilon_shuffled" in settings
+    asks = tuple(_asks(settings, composer, constraint, privacy, (rigorous, shuffled)))
     form, figure = cell_schema.check_key("format", single["format"]), single["figure"]
     out = _out(single["out"], asks, arguments)
     if figure == "auto":
@@ -123,6 +129,13 @@ def _check_together(settings: dict[str, tuple[Any, ...]]) -> None:
         if given is not None and other in settings:
             allowed = f"cannot stand beside {other}: the one follows from the other"
             raise InputError("noise_scale", given[0], allowed)
+    if "epsilon_shuffled" in settings:
+        for other in ("epsilon", "noise_scale"):
+            if other in settings:
+                allowed = f"cannot stand beside {other}: the one follows from the other"
+                raise InputError("epsilon_shuffled", settings["epsilon_shuffled"][0], allowed)
+        if settings.get("shuffled", (True,))[0] is False:
+            raise InputError("shuffled", "false", "cannot stand beside epsilon_shuffled")
     if "radius" in settings and {"constraint", "constraint.radius"} & set(settings):
         raise InputError("radius", settings["radius"][0], "is for the l2 ball; set constraint.*")
 
@@ -168,12 +181,16 @@ def _asks(
     composer: Composer,
     constraint: Any,
     privacy: cell_schema.Privacy,
-    rigorous: bool,
+    wanted: tuple[bool, bool],
 ) -> Iterable[AccountLine]:
-    """One line per combination of values; mechanisms vary slowest."""
-    level, check_level = "epsilon", cell_schema.check_key
-    if "noise_scale" in settings:
-        level, check_level = "noise_scale", cell_schema.check_constant
+    """One line per combination of values; mechanisms vary slowest.
+
+    ``wanted`` is whether ``rigorous`` and ``shuffled`` are asked for.
+    """
+    (level,) = [key for key in LEVELS[1:] if key in settings] or ["epsilon"]
+    check_level = cell_schema.check_key if level == "epsilon" else cell_schema.check_constant
+    rigorous, shuffled = wanted
+    kind = "auto" if shuffled else privacy.name  # their delta is not that of an answer
     axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level]
     values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
     values["mechanism"] = _names(values["mechanism"], composer)
@@ -184,6 +201,12 @@ def _asks(
     built = _mechanisms(values["mechanism"], values["calibration"], settings, composer, loose)
     for combination in itertools.product(*values.values()):
         one = dict(zip(axes, combination, strict=True))
+        value = check_level(level, one[level])
+        delta = cell_schema.check_delta_or_auto(one["delta"], kind)
+        if level == "epsilon_shuffled":
+            account_shuffled.check_level(value, delta)
+        elif shuffled:
+            account_shuffled.check_delta(delta)
         yield AccountLine(
             name=one["mechanism"],
             mechanism=built[one["mechanism"], one["calibration"]],
@@ -192,8 +215,9 @@ def _asks(
             relation=privacy.relation,
             privacy=privacy.name,
             rigorous=rigorous,
-            **{level: check_level(level, one[level])},
-            delta=cell_schema.check_delta_or_auto(one["delta"], privacy.name),
+            shuffled=shuffled,
+            **{level: value},
+            delta=delta,
         )
 
 
