@@ -9,6 +9,7 @@ from tests.theory.worked_examples import (  # noqa: F401  each enters its pages
     bounds,
     channels,
     combinators,
+    counts,
     gradients,
     kernels,
     pages,
