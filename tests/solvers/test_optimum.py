@@ -402,7 +402,7 @@ def test_damaged_cache_is_recomputed(tmp_path, damage, monkeypatch):
     half = len(content) // 2
     if damage in ("other", "pickle"):
         theta = np.full(5, 9.0) if damage == "other" else np.array([None] * 5)
-        np.savez(path, theta=theta, dual=good.dual, effort=np.zeros(3), method="x")
+        np.savez(path, theta=theta, dual=good.dual, effort=np.zeros(4), method="x")
     else:
         flipped = content[:half] + bytes([content[half] ^ 0xFF]) + content[half + 1 :]
         broken = {"empty": b"", "truncated": content[:half], "text": b"hello", "flipped": flipped}
@@ -419,7 +419,7 @@ def test_a_forged_point_is_no_better_than_its_certificate(tmp_path):
     problem = sample("hinge", "box")
     good = optimum.solve_or_load(problem, tmp_path)
     path = next(tmp_path.iterdir())
-    np.savez(path, theta=good.theta, dual=0 * good.dual, effort=np.array([1.0, 0.0, 3]), method="x")
+    np.savez(path, theta=good.theta, dual=0 * good.dual, effort=np.array([1.0, 0.0, 5.0, 3]), method="x")
     assert_certified(problem, optimum.solve_or_load(problem, tmp_path))
 
 
