@@ -43,6 +43,7 @@ SETS = {
     "bst14_fingerprint": [{"p": 33, "signal": 60}],
     "bst14_packing": [{"p": 37}],
     "djw12_corners": [{"p": 37}, {"corners": "cross"}],
+    "few_directions": [{"rank": 7}],
     "breast_cancer": [{}, {"rows": "clip", "norm": 1}],
     "digits": [{}],
     "diabetes": [{}],

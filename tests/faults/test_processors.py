@@ -22,6 +22,7 @@ GENERATORS = {
     "median_cloud": {}, "sparse_linear": {"n": 200}, "sparse_regression": {},
     "synthetic_logistic": {}, "zipf_regression": {"n": 200}, "bst14_d1": {},
     "bst14_d2": {}, "bst14_fingerprint": {}, "bst14_packing": {}, "djw12_corners": {},
+    "few_directions": {},
 }  # fmt: skip
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 NAMES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES", "GLIBC_TUNABLES")

@@ -419,7 +419,9 @@ def test_a_forged_point_is_no_better_than_its_certificate(tmp_path):
     problem = sample("hinge", "box")
     good = optimum.solve_or_load(problem, tmp_path)
     path = next(tmp_path.iterdir())
-    np.savez(path, theta=good.theta, dual=0 * good.dual, effort=np.array([1.0, 0.0, 5.0, 3]), method="x")
+    np.savez(
+        path, theta=good.theta, dual=0 * good.dual, effort=np.array([1.0, 0.0, 5.0, 3]), method="x"
+    )
     assert_certified(problem, optimum.solve_or_load(problem, tmp_path))
 
 
