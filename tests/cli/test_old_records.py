@@ -24,7 +24,10 @@ from dperm_cli.runner.cells import record_digest
 from dperm_cli.runner.cells.record_digest import is_of_today
 
 HOME = Path(__file__).parent / "old_study"
-COMMITS = ("66c2ff5", "c6af06a", "8d5eaa3", "42d5b68", "c3193df")
+COMMITS = (
+    "66c2ff5", "c6af06a", "8d5eaa3", "42d5b68", "c3193df", "bc09f49", "4332e60", "8f15d85",
+    "7b5909d",
+)  # fmt: skip
 SEEDED = "42d5b68"
 WORDS = json.loads((HOME / SEEDED / "manifest.json").read_text())["argv"][:-1]
 TOLD = "2 records have names of the old form"
@@ -44,6 +47,10 @@ def seeded(tmp_path) -> Path:
 
 def read_records(study: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (study / "records").iterdir()}
+
+
+def read_version(study: Path) -> str:
+    return json.loads((study / "manifest.json").read_text())["versions"]["dperm"]
 
 
 def read_table(study: Path) -> list[dict[str, str]]:
@@ -74,11 +81,16 @@ def rewrite(store: Store, cell: str, **changes) -> None:
     assert record_format.intact(path.read_bytes())
 
 
+def test_all_folders_are_tried():
+    assert sorted(COMMITS) == sorted(path.name for path in HOME.iterdir() if path.is_dir())
+
+
 def test_they_are_older_code_and_whole(dperm, study):
     before = read_records(study)
     done = dperm("verify", "old")
     assert (done.code, done.err) == (0, ""), done.out
-    assert done.out.startswith("older code, whole: 2 records, by dperm 0.1.0\n")
+    told = f"older code, whole: 2 records, by dperm {read_version(study)}\n"
+    assert done.out.startswith(told)
     assert "contradicts" not in done.out
     assert read_records(study) == before
 
@@ -192,7 +204,7 @@ def test_all_forms_merge_into_one_table_of_one_form(dperm, tmp_path):
     assert {row["lasso"] for row in read_table(tmp_path / "all")} == {"0.0"}
     checked = dperm("verify", "all")
     assert checked.code == 0, checked.out
-    assert checked.out.startswith("older code, whole: 10 records")
+    assert checked.out.startswith(f"older code, whole: {2 * len(COMMITS)} records")
 
 
 def test_studies_of_two_forms_are_compared_and_share_a_table(dperm, tmp_path):
