@@ -20,8 +20,9 @@ import pytest
 from hypothesis import settings
 
 from dperm_cli.audit.contracts.problems import small_problem
+from tests.other_user import interpreter, open_folder
 
-__all__ = ["small_problem"]
+__all__ = ["interpreter", "open_folder", "small_problem"]
 
 # the same examples every time: a suite must not fail by the day's luck
 settings.register_profile("same", derandomize=True, database=None, deadline=None)

@@ -10,15 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
-import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.other_user import LIBRARIES, NOBODY, run_as_nobody
+
 ROOT = Path(__file__).parents[2]
-NOBODY = 65534
 WORDS = {
     "run": ("run", "-m", "mechanism=noisy_gd,noisy_sgd", "epsilon=1", "trials=2", "out=first"),
     "report": ("report", "first"),
@@ -35,62 +34,31 @@ pytestmark = [
 ]
 
 
-def run_as_nobody(command, folder, environment):
-    return subprocess.run(
-        command, cwd=folder, env=environment, user=NOBODY, group=NOBODY, extra_groups=[],
-        umask=0o022, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
-def top():
-    """A folder that everybody can reach: those of pytest are for their owner alone."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
-@pytest.fixture(scope="module")
-def interpreter(top):
-    """One of this version, that another user can run with the libraries of this one."""
-    libraries = sysconfig.get_path("purelib")
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for found in (os.path.realpath(sys.executable), f"/usr/bin/{version}"):
-        code = f"import sys; sys.path.append({libraries!r}); import numpy, numba, pyarrow"
-        try:
-            tried = run_as_nobody([found, "-c", code], top, {})
-        except OSError:
-            continue
-        if not tried.returncode:
-            return found
-    pytest.skip("no interpreter of this version that another user can run")
-
-
-@pytest.fixture(scope="module")
-def installed(top, interpreter):
+def installed(open_folder, interpreter):
     """The interpreter of an environment with the wheel, which nobody else may write to."""
     wheels = sorted((ROOT / "dist").glob("dperm-*.whl"))
     if not wheels:
-        source = top / "source"
+        source = open_folder / "source"
         ignored = shutil.ignore_patterns(".*", "__pycache__", "outputs", "dist")
         shutil.copytree(ROOT, source, ignore=ignored)
-        command = [sys.executable, "-m", "build", "-q", "--wheel", "-o", top, source]
+        command = [sys.executable, "-m", "build", "-q", "--wheel", "-o", open_folder, source]
         built = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if built.returncode:
             pytest.skip(f"no wheel can be built here: {built.stderr[-200:]}")
-        wheels = sorted(top.glob("dperm-*.whl"))
-    subprocess.run([interpreter, "-m", "venv", "--without-pip", top / "env"], check=True)
-    (packages,) = (top / "env").glob("lib/python*/site-packages")
+        wheels = sorted(open_folder.glob("dperm-*.whl"))
+    subprocess.run([interpreter, "-m", "venv", "--without-pip", open_folder / "env"], check=True)
+    (packages,) = (open_folder / "env").glob("lib/python*/site-packages")
     zipfile.ZipFile(wheels[-1]).extractall(packages)
-    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (packages / "libraries.pth").write_text(LIBRARIES + "\n")
     # as sys.path has it first, so that no other copy of the package is used
-    return top / "env" / "bin" / "python"
+    return open_folder / "env" / "bin" / "python"
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_every_verb_works_for_a_user_with_nothing(place, installed, top):
+def test_every_verb_works_for_a_user_with_nothing(place, installed, open_folder):
     """With a temporary folder to keep machine code in, and with none."""
-    folder, temporary = top / f"work-{place}", top / f"temporary-{place}"
+    folder, temporary = open_folder / f"work-{place}", open_folder / f"temporary-{place}"
     for made in (folder, temporary):
         made.mkdir()
         os.chown(made, NOBODY, NOBODY)
@@ -111,11 +79,11 @@ def test_every_verb_works_for_a_user_with_nothing(place, installed, top):
     assert bool(kept) == (place == "TMPDIR")
 
 
-def test_a_study_that_cannot_be_written_is_reported(installed, top):
-    folder = top / "shared"
+def test_a_study_that_cannot_be_written_is_reported(installed, open_folder):
+    folder = open_folder / "shared"
     folder.mkdir()
     run = [installed, "-m", "dperm_cli", *WORDS["run"]]
-    environment = {"TMPDIR": str(top), "NUMBA_CACHE_DIR": str(top / "code")}
+    environment = {"TMPDIR": str(open_folder), "NUMBA_CACHE_DIR": str(open_folder / "code")}
     made = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True,
                           check=True)  # fmt: skip
     done = run_as_nobody([installed, "-m", "dperm_cli", "report", "first"], folder, {})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shlex
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from tests.faults._program import REPOSITORY, SWEEP, leftovers, run_dperm
+from tests.other_user import LIBRARIES, NOBODY, run_as_nobody
 
 FULL = [pytest.mark.faults]
 QUICK = [pytest.mark.faults, pytest.mark.faults_quick]
@@ -63,24 +65,28 @@ os.execvp(sys.argv[3], sys.argv[3:])
 @pytest.mark.faults
 @pytest.mark.parametrize("words", [[], ["workers=2"]], ids=["here", "workers"])
 @pytest.mark.parametrize("more", [0, 2, 8])
-def test_few_processes_are_enough_or_said(more, words, tmp_path, expected_table):
+def test_few_processes_are_enough_or_said(more, words, request, tmp_path, expected_table):
     """The limit counts the threads of the user, of which there are some already."""
-    user = find_other_user() if os.geteuid() == 0 else 0
-    limit = count_threads(user or os.geteuid()) + more + 1
-    tmp_path.chmod(0o777)
-    limiter = [sys.executable, "-c", LIMIT, str(limit), str(user)]
-    before = f'set -- {shlex.join(limiter)} "$@"'
-    assert_enough_or_said(tmp_path, words, before, expected_table)
+    other, folder, python = 0, tmp_path, sys.executable
+    if os.geteuid() == 0:
+        other, folder, python = become_other_user(request)
+    limit = count_threads(other or os.geteuid()) + more + 1
+    limiter = [sys.executable, "-c", LIMIT, str(limit), str(other)]
+    before = f'shift; set -- {shlex.join([*limiter, python])} "$@"'
+    if python != sys.executable:
+        before += f"; export PYTHONPATH={shlex.quote(f'{REPOSITORY}:{LIBRARIES}')}"
+    assert_enough_or_said(folder, words, before, expected_table)
 
 
-def find_other_user() -> int:
-    """The number of ``nobody``, if that user can run this Python and read the package."""
-    user = pwd.getpwnam("nobody").pw_uid
-    words = [sys.executable, "-c", LIMIT, "4096", str(user), sys.executable, "-c"]
-    made = subprocess.run([*words, "import dperm_cli.cli"], cwd=REPOSITORY, capture_output=True)
-    if made.returncode:
-        pytest.skip("root has no limit on processes, and no other user can run this Python")
-    return user
+def become_other_user(request) -> tuple[int, Path, str]:
+    """Number of ``nobody``, a folder of its own, and an interpreter that it can run dperm with."""
+    python, place = request.getfixturevalue("interpreter"), request.getfixturevalue("open_folder")
+    paths = {"PYTHONPATH": f"{REPOSITORY}:{LIBRARIES}"}
+    if run_as_nobody([python, "-c", "import dperm_cli.cli"], place, paths).returncode:
+        pytest.skip("root has no limit on processes, and no other user can read the package")
+    folder = Path(tempfile.mkdtemp(dir=place))
+    os.chown(folder, NOBODY, NOBODY)
+    return NOBODY, folder, python
 
 
 def count_threads(user: int) -> int:

@@ -6,7 +6,9 @@ import os
 import pickle
 import re
 import signal
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
-from dperm_cli.runner.sweep import sweep, worker
+from dperm_cli.runner.sweep import backends, sweep, worker
 from dperm_cli.runner.sweep.attempts import Attempts, read_peak_memory
 from dperm_cli.runner.sweep.backends import Dask, Local, NoneWorks, Options, Submitit, WorkerDied
 from dperm_cli.runner.sweep.supervisor import cut_chunks
@@ -211,6 +213,40 @@ def test_the_memory_of_a_worker_is_what_it_takes():
     assert after is not None
     assert taken.nbytes // 2 < after < 1 << 40
     assert after >= before
+
+
+def refuse_threads(*_, **__):
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_worker_that_may_start_no_thread_knows_its_first_peak(tmp_path, monkeypatch):
+    attempts = Attempts(tmp_path)
+    with attempts.note("abc"):
+        monkeypatch.setattr(threading.Thread, "start", refuse_threads)
+        attempts.watch_memory()
+        assert (attempts.read_peak("abc") or 0) > 1 << 20
+
+
+def test_a_pool_that_may_start_no_thread_leaves_the_work_to_this_process(
+    items, serial, tmp_path, monkeypatch, capsys
+):
+    pool = SimpleNamespace(submit=refuse_threads, shutdown=lambda kill_workers: None)
+    monkeypatch.setattr(backends, "_pools", {workers: pool for workers in (1, 2, 4)})
+    store = Store(tmp_path / "out")
+    tally = sweep.run_cells(items, store, options=OPTIONS["local"])
+    assert (tally.done, tally.remaining_count) == (len(items), 0)
+    assert contents(store) == serial
+    assert "(can't start new thread: the limit of ulimit -u is reached)" in capsys.readouterr().err
+
+
+def test_other_errors_of_a_pool_are_not_its_end(tmp_path, monkeypatch):
+    def submit(*_):
+        raise RuntimeError("cannot schedule new futures")
+
+    pool = SimpleNamespace(submit=submit, shutdown=lambda kill_workers: None)
+    monkeypatch.setattr(backends, "_pools", {2: pool})
+    with pytest.raises(RuntimeError, match="cannot schedule"):
+        list(Local(2).run(len, ["a"], tmp_path))
 
 
 @pytest.mark.parametrize(("cells", "workers"), [(1, 2), (12, 2), (2000, 2), (2000, 64)])

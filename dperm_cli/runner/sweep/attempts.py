@@ -102,10 +102,15 @@ def read_peak_memory() -> int | None:
 
 @cache
 def _watch(spool: Path, folder: Path) -> None:
-    """Once for each sweep of a process; the first peak is written before this returns."""
+    """Once for each sweep of a process; the first peak is written before this returns.
+
+    Where the system starts no more threads, the first peak is all that is known.
+    """
     written = _write_peak(folder, 0.0)
     if written is not None:
-        threading.Thread(target=_write_peaks, args=(spool, folder, written), daemon=True).start()
+        watch = threading.Thread(target=_write_peaks, args=(spool, folder, written), daemon=True)
+        with contextlib.suppress(RuntimeError):
+            watch.start()
 
 
 def _write_peaks(spool: Path, folder: Path, written: float) -> None:

@@ -41,6 +41,7 @@ _IDLE_SECONDS = 300
 _ONE_THREAD = dict.fromkeys(THREADS, "1")
 _WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back, or to take up work
 _SILENT = logging.CRITICAL + 1  # what ends a sweep is said by errors, in a line
+_NO_THREAD = "can't start new thread"  # Python's words
 _pools: dict[int, Any] = {}
 
 Call = Callable[[Any], Any]
@@ -211,6 +212,10 @@ class Local(Backend):
         except BrokenProcessPool as error:
             codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
             raise WorkerDied(codes[1] if codes else _first_line(error)) from error
+        except RuntimeError as error:  # of the pool, or of a worker that comes to no cell
+            if _NO_THREAD not in str(error):
+                raise
+            raise WorkerDied(f"{_NO_THREAD}: the limit of ulimit -u is reached") from error
         finally:
             if whole:
                 _pools[self.workers] = pool
