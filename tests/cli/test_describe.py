@@ -49,3 +49,16 @@ def test_takes_one_problem(dperm, tmp_path):
     done = dperm("describe", *TINY, "loss=[logistic,hinge]")
     assert done.code == 2
     assert os.listdir(tmp_path) == []
+
+
+def test_what_fits_is_sorted_by_predicted_risk(dperm):
+    """What has a prediction stands above what a bound alone would put first."""
+    names = ("mirror_descent", "exponential", "objective_perturbation")
+    found = dperm("describe", *TINY, "epsilon=1", f"mechanism=[{','.join(names)}]", "out=here")
+    lines = [line.split() for line in found.out.splitlines() if line.startswith("  ")]
+    told = {words[0]: words[2:4] for words in lines if words[0] in names}
+    assert list(told)[-1] == "mirror_descent"
+    assert told["mirror_descent"][0] != "predicted"
+    (one, first), (other, second) = list(told.values())[:2]
+    assert one == other == "predicted"
+    assert float(first.rstrip(";")) < float(second.rstrip(";"))

@@ -128,6 +128,14 @@ def test_what_has_no_prediction_is_never_a_candidate(name):
     assert refused.value.key == "mechanism.among"
 
 
+def test_rounding_around_what_has_no_prediction_is_refused_with_its_reason():
+    found = Auto(among=["noisy_gd", {"name": "huberized", "width": 0.1, "inner": "newton"}])
+    spec = small_problem(loss="hinge").spec()
+    ranking = found.rank(spec, Budget(1.0, 1e-6))
+    assert [one.name for one in ranking.fits] == ["noisy_gd"]
+    assert ranking.refusals["huberized"] == "the risk of its inner mechanism is not predicted"
+
+
 def test_candidates_may_be_named():
     spec = make_facts("squared")
     assert choose(spec, budget(), among=["noisy_gd"]) == "noisy_gd"

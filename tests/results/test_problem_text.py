@@ -13,6 +13,13 @@ def plan(epsilon, bound=None):
     return row if bound is None else {**row, "bound_upper": bound, "bound_upper_id": "Thm 9"}
 
 
+def foreseen(name, risks, bounds, **choice):
+    """Plans with predicted risks, one at each epsilon."""
+    rows = [plan(e, bound) for e, bound in zip((1.0, 2.0), bounds, strict=True)]
+    return {name: [{**row, "predicted_risk_per_record": risk, **choice}
+                   for row, risk in zip(rows, risks, strict=True)]}  # fmt: skip
+
+
 def refusal(reason):
     return [{"epsilon": e, "supported": False, "reason": reason} for e in (1.0, 2.0)]
 
@@ -49,6 +56,48 @@ def test_what_fits_stands_first_and_the_best_first():
     assert "9.5 / 7" in group(text, "what fits")[0]
     assert [line.split(":")[0].strip() for line in group(text, "needs a change")] == ["needing"]
     assert [line.split(":")[0].strip() for line in group(text, "impossible")] == ["hopeless"]
+
+
+def test_predicted_risks_come_before_bounds_and_after_the_choice():
+    """A bound is the worst case: what is foreseen says more of the order."""
+    text = format_problem(facts({
+        "bounded": [plan(1.0, 1.0), plan(2.0, 0.5)],
+        **foreseen("second", (0.9, 0.2), (90.0, 80.0)),
+        **foreseen("first", (0.3, 0.1), (None, None)),
+        **foreseen("auto", (0.3, 0.1), (None, None), chosen="first", runner_up="second"),
+        **foreseen("none", (0.01, 0.01), (None, None), guarantee="none"),
+    }))  # fmt: skip
+    lines = group(text, "what fits")
+    named = [line.split()[0] for line in lines if not line.startswith("    ")]
+    assert named == ["auto", "first", "second", "bounded", "none", "no", "no"]
+    assert "predicted 0.3 / 0.1; chooses first (runner-up second)" in lines[0]
+    assert "predicted 0.9 / 0.2; upper bound 90 / 80 (Thm 9)" in lines[2]
+    assert "predicted" not in lines[3]
+
+
+@pytest.mark.parametrize("count", [1, 25, 90])
+def test_predicted_risks_are_not_cut(count):
+    """Where room ends, other words go first: those of auto never."""
+    risks, long = (0.001234, 0.0005678), "a mechanism of a long name"
+    many = {"auto": foreseen("a", risks, (None, None), chosen=long, runner_up=long)["a"]}
+    for i in range(count):
+        many |= foreseen(f"mechanism_{i}_of_a_long_name", risks, (12345.6, 7890.1))
+    many |= {f"needs_{i}": refusal(f"{i} set a word") for i in range(30)}
+    text = format_problem(facts(many))
+    lines = text.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= WIDTH
+    chosen = f"chooses {long} (runner-up {long}); noise scale 3 / 1.5; 5 steps"
+    assert chosen in " ".join(text.split())
+    found = [line for line in group(text, "what fits") if " approx " in line]
+    told = [line for line in found if not line.startswith("  no ")]
+    assert [line for line in told if "predicted 0.00123 / 0.000568" not in line] == []
+    assert len(told) > 1
+
+
+def test_a_name_that_is_to_be_typed_stays():
+    text = format_problem(facts({"a_1": refusal("a_1 is not smooth: use mechanism.inner=a_1")}))
+    assert "  a_1: it is not smooth: use mechanism.inner=a_1" in text.splitlines()
 
 
 def test_mechanisms_with_one_reason_share_a_line():

@@ -86,6 +86,8 @@ class Huberized(ChangedProblem):
         width = plan.settings["width"]
         if width is None:
             raise Unsupported(f"nothing to round: {spec.loss} has no kinks")
+        if self.inner.predict_risk is None:
+            raise Unsupported("the risk of its inner mechanism is not predicted")
         assert plan.inner is not None
         unit = predicted_risk.margin_unit(spec)
         added = ROUNDING * (width / unit) ** ROUNDING_POWER * predicted_risk.loss_unit(spec)

@@ -25,9 +25,9 @@ Facts = Mapping[str, Any]
 def format_problem(found: Facts) -> str:
     """The facts for a terminal, in at most ``MOST_LINES`` lines.
 
-    Mechanisms come in three groups: those that fit (auto, its choice, the others by their upper
-    bound in the middle of the epsilons); those that need another setting, and which; those for
-    which there is none.
+    Mechanisms come in three groups: those that fit, which need another setting, and for which
+    there is none. Of those that fit, auto stands first, then those with a predicted risk, the least
+    first, then the others by their upper bound; both in the middle of the epsilons.
 
     Args:
         found: What ``dperm describe format=json`` prints, which has everything.
@@ -121,56 +121,83 @@ def _wrap(text: str, deeper: str = "  ") -> list[str]:
 def _list_fits(found: Facts, most: int) -> list[str]:
     """A line for each mechanism that has a plan, best first; names alone where room ends."""
     epsilons = [number(epsilon, 3) for epsilon in found["epsilons"]]
-    middle = len(epsilons) // 2
     plans = {
         n: rows for n, rows in found["mechanisms"].items() if any(r["supported"] for r in rows)
     }
-
-    picked = {str(rows[middle].get("chosen")) for rows in plans.values()}
-
-    def rank(name: str) -> tuple[Any, ...]:
-        bound = plans[name][middle].get("bound_upper")
-        none = all(row.get("guarantee") in (None, "none") for row in plans[name])
-        # what chooses stands first, then its choice
-        own = plans[name][middle].get("chosen") is None
-        return none, own, name not in picked, bound is None, bound or 0.0
-
-    names = sorted(plans, key=rank)
+    names = _rank(plans, len(epsilons) // 2)
     budget = f"{found['relation']}, delta {number(found['delta'], 3)}"
-    head = f"what fits ({budget}), best first; numbers at epsilon {' / '.join(epsilons)}:"
     if not names:
         return [f"what fits ({budget}): none"]
-    lower = _list_lower(plans)
+    foreseen = any("predicted_risk_per_record" in row for rows in plans.values() for row in rows)
+    order = ": predicted excess risk per record, then bound" if foreseen else ""
+    text = f"what fits ({budget}), best first{order}; at epsilon {' / '.join(epsilons)}:"
+    head, lower = _wrap(text), _list_lower(plans)
     width = max(map(len, names))
-    lines = [line for name in names for line in _wrap(_say_plan(name, plans[name], width), "    ")]
-    room = most - 1 - len(lower)
-    if len(lines) > room:
-        shown = names[: max(room - 2, 1)]
-        lines = [_cut(_say_plan(name, plans[name], width)) for name in shown]
-        left = names[len(shown) :]
-        lines += _wrap(f"  and {', '.join(left)}") if left else []
-    return [head, *lines, *lower]
+    lines = {name: _say_plan(name, plans[name], width) for name in names}
+    whole = [line for forms in lines.values() for line in _wrap(forms[0], "    ")]
+    room = most - len(head) - len(lower)
+    if len(whole) <= room:
+        return [*head, *whole, *lower]
+    # what chooses says it all; of the others one line each
+    each = {
+        name: _wrap(forms[0], "    ") if _chooses(plans[name]) else [_fit(forms)]
+        for name, forms in lines.items()
+    }
+    shown = list(names)
+    while len(shown) > 1 and sum(len(each[name]) for name in shown) + 2 > room:
+        shown.pop()
+    left = names[len(shown) :]
+    rest = _wrap(f"  and {', '.join(left)}") if left else []
+    return [*head, *(line for name in shown for line in each[name]), *rest, *lower]
 
 
-def _cut(line: str) -> str:
-    """A line of at most ``WIDTH`` letters that says where words are left out."""
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rpartition(' ')[0]} ..."
+def _rank(plans: Mapping[str, Sequence[Mapping[str, Any]]], middle: int) -> list[str]:
+    """Names, the best first; what chooses before what it chooses from, no guarantee last."""
+
+    def key(name: str) -> tuple[Any, ...]:
+        row = plans[name][middle]
+        predicted, bound = row.get("predicted_risk_per_record"), row.get("bound_upper")
+        none = all(row.get("guarantee") in (None, "none") for row in plans[name])
+        return (
+            none, not _chooses(plans[name]),
+            predicted is None, predicted or 0.0, bound is None, bound or 0.0,
+        )  # fmt: skip
+
+    return sorted(plans, key=key)
 
 
-def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> str:
+def _chooses(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a mechanism takes another one, and says which."""
+    return any(row.get("chosen") is not None for row in rows)
+
+
+def _fit(forms: Sequence[str]) -> str:
+    """The longest form that is one line; where none is, the shortest without its last words."""
+    for line in forms:
+        if len(line) <= WIDTH:
+            return line
+    return f"{forms[-1][: WIDTH - 4].rpartition(' ')[0]} ..."
+
+
+def _say_plan(name: str, rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
+    """A mechanism's line, in full and in shorter forms."""
     made = [row for row in rows if row["supported"]]
-    steps = _join(row.get("steps") for row in rows)
-    steps = "1 step" if steps == "1" else f"{steps} steps"
-    what = f"noise scale {_join(row.get('noise_scale') for row in rows)}"
+    start = f"  {name:<{width}}  {made[0]['guarantee']:<6}  "
+    first = list[str]()
+    if any("predicted_risk_per_record" in row for row in made):
+        first.append(f"predicted {_join(row.get('predicted_risk_per_record') for row in rows)}")
+    if _chooses(rows):
+        others = ", ".join(str(other) for other in distinct(made, "runner_up"))
+        first.append(f"chooses {_join(row.get('chosen') for row in rows)} (runner-up {others})")
+    what, source = f"noise scale {_join(row.get('noise_scale') for row in rows)}", ""
     ids = [name for name in distinct(made, "bound_upper_id") if name]
     if ids:
-        bounds = _join(row.get("bound_upper") for row in rows)
-        what = f"upper bound {bounds} ({', '.join(ids)})"
-    chosen = distinct(made, "chosen")
-    if any(chosen):
-        others = ", ".join(str(other) for other in distinct(made, "runner_up"))
-        what = f"chooses {_join(row.get('chosen') for row in rows)} (runner-up {others}); {what}"
-    return f"  {name:<{width}}  {made[0]['guarantee']:<6}  {what}; {steps}"
+        what = f"upper bound {_join(row.get('bound_upper') for row in rows)}"
+        source = f" ({', '.join(ids)})"
+    steps = _join(row.get("steps") for row in rows)
+    last = "1 step" if steps == "1" else f"{steps} steps"
+    forms = [[*first, what + source, last], [*first, what + source], [*first, what, last]]
+    return [start + "; ".join(parts) for parts in [*forms, [*first, what]]]
 
 
 def _join(values: Iterator[Any] | Sequence[Any]) -> str:
@@ -207,7 +234,8 @@ def _group_refusals(
         for reason, group in group_by(left, lambda row: row["reason"]).items():
             at = ", ".join(number(row["epsilon"], 3) for row in group)
             whose = name if len(group) == len(rows) else f"{name} at epsilon {at}"
-            refused.append((whose, reason.replace(name, "it")))
+            own = rf"(?<![=\w]){re.escape(name)}(?!\w)"  # where it is a value, it is to be typed
+            refused.append((whose, re.sub(own, "it", reason)))
     by_reason = group_by(refused, lambda pair: pair[1])
     found = {reason: [name for name, _ in group] for reason, group in by_reason.items()}
     needs = {reason: names for reason, names in found.items() if is_change(reason)}

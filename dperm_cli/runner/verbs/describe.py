@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.files import write_files
 from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.mechanisms.base import Plan
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
@@ -231,11 +233,26 @@ def _outlook(
     row = {"epsilon": epsilon, "supported": True, "guarantee": given}
     row |= {"noise_scale": made.noise_scale, "steps": made.steps}
     row |= {key: made.settings[key] for key in CHOICE_KEYS if key in made.settings}
+    row |= _predict_risk(mechanism, spec, made)
     if given == "none":  # bounds are about private releases
         return row
     mu = find_gaussian_mu(made.events, budget.relation)
     at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings, mu)
     return row | bounds.choose_best_bounds(at)
+
+
+def _predict_risk(mechanism: Any, spec: Any, made: Plan) -> dict[str, float]:
+    """The excess risk per record that public facts foresee of a plan, where they do."""
+    if "predicted" in made.settings:
+        risk = made.settings["predicted"][made.settings["chosen"]]
+    elif mechanism.predict_risk is None:
+        return {}
+    else:
+        try:
+            risk = mechanism.predict_risk(spec, made)
+        except Unsupported:
+            return {}
+    return {"predicted_risk_per_record": risk} if risk < math.inf else {}
 
 
 def _losses(problem: Problem, optimum: Optimum, centre: np.ndarray) -> dict[str, list[float]]:
