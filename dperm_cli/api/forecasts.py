@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.api.call_keywords import check_methods
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
+from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts import plan_figure
 from dperm_cli.results.tables import plan_table
-from dperm_cli.runner.forecasts.forecast import PlanQuestion, make_forecast, trace_risks
+from dperm_cli.runner.forecasts import choice_forecast
+from dperm_cli.runner.forecasts.forecast import PlanQuestion, trace_risks
 from dperm_cli.runner.verbs.plan_request import parse_request
 
 if TYPE_CHECKING:
@@ -55,11 +57,12 @@ class RiskForecast(Sequence[dict[str, Any]]):
     Attributes:
         rows: The dicts, as ``dperm plan format=json`` prints them.
         refusals: Why each of the other mechanisms does not fit, by name.
+        verdict: Whether a private choice pays, where ``tune`` names candidates.
     """
 
     def __init__(self, question: PlanQuestion) -> None:
-        found = make_forecast(question)
-        self.rows, self.refusals = found.rows, found.refusals
+        found = choice_forecast.answer(question)
+        self.rows, self.refusals, self.verdict = found.rows, found.refusals, found.verdict
         self._question = question
 
     def frame(self) -> DataFrame:
@@ -72,6 +75,8 @@ class RiskForecast(Sequence[dict[str, Any]]):
         """Foreseen risk against epsilon, or against n where that was sought."""
         from dperm_cli.results.charts.figure_drawing import draw_canvas
 
+        if self.verdict:
+            raise InputError("tune", "plot()", "has no figure: the rows say it all")
         points = trace_risks(self._question, self.rows)
         return draw_canvas(plan_figure.build_figure(points))
 
@@ -82,7 +87,8 @@ class RiskForecast(Sequence[dict[str, Any]]):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return plan_table.format_table(self.rows, self.refusals, self._question.target)
+        target = self._question.target
+        return plan_table.format_table(self.rows, self.refusals, target, self.verdict)
 
     def _repr_html_(self) -> str:
         return as_html("Forecast", self.frame())

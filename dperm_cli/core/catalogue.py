@@ -25,7 +25,7 @@ ACCOUNT_KEYS = (
 PLAN_KEYS = (
     "task", "n", "p", "epsilon", "target", "like", "loss", "constraint", "privacy", "delta",
     "ridge", "lasso", "noise", "mechanism", "classes", "row_bound", "target_bound",
-    "like_is_public", "format", "out", "figure",
+    "like_is_public", "tune", "format", "out", "figure",
 )  # fmt: skip
 GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler", "kernel")
 LISTED_GROUPS = (*GROUPS, "experiment")

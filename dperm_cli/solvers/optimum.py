@@ -19,6 +19,7 @@ from dperm_cli.solvers import (
     conic,
     dual_points,
     first_order,
+    free_minimum,
     hull_newton,
     interior_point,
     linear_minimum,
@@ -104,6 +105,17 @@ def negligible(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     spec = problem.spec()
     span = problem.data.n * spec.lipschitz_total * problem.constraint.diameter
     return max(2.0 * rounding_allowance(problem, theta, dual), _NO_RANGE * span)
+
+
+def is_vast(problem: Problem, relative_gap: float) -> bool:
+    """Whether the set is so wide that ``negligible`` is coarser than the gap asked for.
+
+    That is told at the centre, where the objective is taken for the most that there is to gain.
+    """
+    centre = problem.constraint.centre()
+    dual = dual_points.make_dual_point(problem, centre)
+    most = abs(float(problem.objective(centre)))
+    return negligible(problem, centre, dual) > relative_gap * most
 
 
 def solve(
@@ -201,6 +213,7 @@ class _Best:
         self.theta = problem.constraint.centre()
         self._dual = dual_points.make_dual_point(problem, self.theta)
         self._start = self._value = float(problem.objective(self.theta))
+        self._vast = is_vast(problem, relative_gap)
         self._lower, self._floor = -math.inf, 0.0
         self._iteration = self._improved = 0
         self._last_gap = math.inf
@@ -219,6 +232,11 @@ class _Best:
     def method_now(self) -> str:
         return self._current
 
+    @property
+    def is_vast(self) -> bool:
+        """Whether bounds without the set's radius are looked at."""
+        return self._vast
+
     def begin(self, method: str, iteration: int) -> None:
         """Candidates of this method follow."""
         self._method = self._method or method
@@ -232,9 +250,14 @@ class _Best:
         # where the bound is built on the point itself, on the one that the dual belongs to
         own = theta if self._problem.constraint.by_gap else self.theta
         lower = certificate(self._problem, own, dual)
-        if lower > self._lower:
-            self._lower, self._dual = lower, dual
-            self._floor = negligible(self._problem, self.theta, dual)
+        free, rounding = -math.inf, 0.0
+        if self._vast:
+            free, rounding = free_minimum.lower_bound(self._problem, theta)
+        if max(lower, free) > self._lower:
+            self._lower, self._dual = max(lower, free), dual
+            self._floor = 2.0 * rounding
+            if lower >= free:
+                self._floor = negligible(self._problem, self.theta, dual)
         self._iteration = iteration
         if self.gap < 0.9 * self._last_gap:
             self._last_gap, self._improved = self.gap, iteration
@@ -260,7 +283,7 @@ class _Best:
 
 def _steps(problem: Problem, best: _Best, clock: _Clock) -> Iterator[int]:
     """Offer every method's candidates; the next method begins where the last one got stuck."""
-    methods, iteration = _methods(problem), 0
+    methods, iteration = _methods(problem, best.is_vast), 0
     for method, make in methods:
         first = make is methods[0][1]
         patience = _LAST_PATIENCE if first and method == "first_order" else _PATIENCE
@@ -285,7 +308,7 @@ def _feed_gaps(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tup
         message = gap()
 
 
-def _methods(problem: Problem) -> list[tuple[str, Method]]:
+def _methods(problem: Problem, vast: bool) -> list[tuple[str, Method]]:
     """Those within whose reach the problem is, the best one first."""
     found: list[tuple[str, Method]] = [("first_order", first_order.iterate)]
     if conic.applies(problem):
@@ -298,6 +321,8 @@ def _methods(problem: Problem) -> list[tuple[str, Method]]:
         found.insert(0, ("vertex", _vertex))
     if sorted_medians.applies(problem):
         found.insert(0, ("sorted", sorted_medians.iterate))
+    if vast and free_minimum.applies(problem):
+        found.insert(0, ("newton", free_minimum.iterate))
     return found
 
 

@@ -104,11 +104,28 @@ def test_candidates_that_are_none_are_refused_in_one_line(word, told):
 
 
 @pytest.mark.parametrize(
-    ("data", "inner"), [("diabetes", "SufficientStatistics"), ("breast_cancer", "NoisyGd")]
-)
-def test_in_the_place_of_auto_stands_what_can_choose(data, inner):
-    (cell,) = plan(f"dataset={data}", "mechanism=auto", RADII)
-    assert type(cell.mechanism.inner).__name__ == inner
+    ("words", "name"),
+    [(["dataset=diabetes"], "sufficient_statistics"),
+     (["dataset=breast_cancer"], "noisy_gd"),
+     (["dataset=breast_cancer", "delta=0"], "objective_perturbation"),
+     (["dataset=synthetic_logistic", "dataset.n=500", "dataset.p=2", "delta=0"],
+      "objective_perturbation")],
+)  # fmt: skip
+def test_in_the_place_of_auto_stands_what_can_choose(words, name):
+    """Of the mechanisms whose runs can be chosen among, the one of the least predicted risk."""
+    found = rows(*words, "mechanism=auto", RADII, "trials=2", "epsilon=1")
+    assert {row["status"] for row in found} == {"ok"}
+    assert found[0]["settings"]["inner"]["name"] == name
+    assert found[0]["epsilon_accounted"] <= 1.0
+
+
+def test_auto_inside_plans_what_the_mechanism_it_takes_plans():
+    words = [*GRADIENT[:3], RADII, "trials=3", "delta=0", "mechanism=private_selection"]
+    auto, named = (
+        rows(*words, f"mechanism.inner={name}") for name in ("auto", "objective_perturbation")
+    )
+    assert auto[0]["events"] == named[0]["events"]
+    assert auto[0]["settings"]["inner"] == named[0]["settings"]["inner"]
 
 
 @pytest.mark.parametrize("word", ["constraint.radius=3", "ridge=0.5"])

@@ -14,6 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, Plan, Release
+from dperm_cli.mechanisms.combinators.auto import Auto
 from dperm_cli.mechanisms.shared import inner_mechanism, tuning_candidates
 from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
@@ -51,7 +52,8 @@ class PrivateSelection(Combinator):
     epsilon of pure runs); kinds and relations as ``inner`` has them; trust: central. Where the
     inner mechanism shares its statistics, candidates are compared on two independent halves made of
     one release, and the choice costs nothing. ``noise_scale`` is the inner mechanism's, in its
-    unit, the largest of the candidates'. Shapes: theta [trials, p]. Cost: E K runs. Unsupported:
+    unit, the largest of the candidates'. ``inner=auto`` is that mechanism of the least predicted
+    risk whose runs can be chosen among. Shapes: theta [trials, p]. Cost: E K runs. Unsupported:
     runs of other than Gaussian and pure steps.
 
     The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre.
@@ -85,6 +87,8 @@ class PrivateSelection(Combinator):
         """The runs of all candidates, from public facts alone."""
         choices = list_choices(self.candidates)
         specs = [tuning_candidates.change_facts(spec, choice) for choice in choices]
+        if isinstance(self.inner, Auto):
+            return self._find_best(self.inner, specs, budget).design(spec, budget)
         shared = self.inner.share_statistics(budget)
         if shared is None:
             return self._design_selection(spec, specs, budget)
@@ -141,6 +145,27 @@ class PrivateSelection(Combinator):
         noise = max(plan.noise_scale for plan in plans)
         return Design((event,), noise, steps, settings, certificate, inner=plans)
 
+    def _find_best(self, auto: Auto, specs: list[ProblemSpec], budget: Budget) -> PrivateSelection:
+        """With that mechanism of ``auto`` whose runs can be chosen among and promise the least.
+
+        That is predicted from public facts, as the mean over candidates of the logarithm of risk.
+        """
+        law = self.find_law(budget)
+        run, _ = self._split(law, budget, 1.0)
+        risks, refused = dict[float, PrivateSelection](), []
+        for one in auto.candidates:
+            chosen = replace(self, inner=one)
+            try:
+                plans = [chosen._plan_run(each, run, law) for each in specs]
+                found = [one.predict_risk(*pair) for pair in zip(specs, plans, strict=True)]
+            except Unsupported as reason:
+                refused.append(f"{inner_mechanism.name_of(one)}: {reason}")
+                continue
+            risks.setdefault(math.fsum(map(math.log, found)), chosen)
+        if not risks:
+            raise Unsupported(f"no mechanism can be chosen among: {'; '.join(refused)}")
+        return risks[min(risks)]
+
     def find_law(self, budget: Budget) -> Poisson | NegativeBinomial:
         """The law of the number of runs."""
         poisson = self.stopping == "poisson" or (self.stopping == "auto" and budget.delta > 0.0)
@@ -181,6 +206,10 @@ class PrivateSelection(Combinator):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """All runs of every trial, or one release that all candidates share."""
+        if isinstance(self.inner, Auto):
+            name = plan.settings["inner"]["name"]
+            named = {inner_mechanism.name_of(one): one for one in self.inner.candidates}
+            return replace(self, inner=named[name]).release(view, plan, gate)
         choices = list_choices(self.candidates)
         if isinstance(plan.inner, Plan):
             specs = [tuning_candidates.change_facts(view.spec, choice) for choice in choices]

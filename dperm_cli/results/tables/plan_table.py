@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from dperm_cli.results.records.row_facts import Row, format_value
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid, make_field
 
+CHOICE = (
+    make_field("choice", "choice", left=True),
+    make_field("constraint.radius", "radius"),
+)
 NOTES = (
     "excess risk: per record, above the non-private optimum. median from, to: where the median may "
     "lie; 5 and 95 %: of single releases.",
@@ -15,14 +20,17 @@ NOTES = (
 )
 
 
-def format_table(rows: Sequence[Row], refusals: Mapping[str, str], target: float | None) -> str:
-    """Aligned plain text: what was read, the table, what does not fit and why."""
+def format_table(
+    rows: Sequence[Row], refusals: Mapping[str, str], target: float | None, verdict: str = ""
+) -> str:
+    """Aligned plain text: what was read, the table, whether a choice pays, what does not fit."""
     blocks = [_format_head(rows, target)]
     if rows:
-        fields = _fields()
+        fields = [*(CHOICE if "choice" in rows[0] else ()), *_fields()]
         body = tuple(tuple(one.text(row) for one in fields) for row in rows)
         blocks.append(format_grid(Section((), tuple(fields), body)))
         blocks.append("\n".join(NOTES))
+    blocks.append("\n".join(textwrap.wrap(f"{verdict}.", 100)) if verdict else "")
     blocks.append(format_refusals(refusals))
     return "\n\n".join(block for block in blocks if block)
 

@@ -10,7 +10,7 @@ from dperm_cli.core.candidate_lists import RADIUS, check_candidates
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import keys_of
 
-NAME, AUTO, FREE, GAUSSIAN = "private_selection", "auto", "sufficient_statistics", "noisy_gd"
+NAME, AUTO, FREE = "private_selection", "auto", "sufficient_statistics"
 
 
 def check_tune(key: str, value: Any) -> dict[str, list[float]]:
@@ -26,13 +26,13 @@ def put_in_force(
 ) -> dict[str, Any]:
     """A cell's configuration in which its mechanism chooses among candidates.
 
-    The set is that of the largest candidate for its radius. In the place of ``auto``, whose choice
-    could follow the candidate, stands the mechanism that shares its statistics where the loss is
-    ``quadratic``, else one whose runs are Gaussian throughout.
+    The set is that of the largest candidate for its radius. In the place of ``auto`` stands the
+    mechanism that shares its statistics where the loss is ``quadratic``; elsewhere it is left to
+    the selection, which knows what its runs may spend.
     """
     mechanism, constraint = config["mechanism"], config["constraint"]
-    if mechanism.get("name") == AUTO:
-        mechanism = {"name": FREE if quadratic else GAUSSIAN}
+    if mechanism.get("name") == AUTO and quadratic:
+        mechanism = {"name": FREE}
     if mechanism.get("name") != NAME:
         defaults = keys_of(registry.load("mechanism", NAME)).items()
         wrapped = {key: declared.default for key, declared in defaults}

@@ -72,6 +72,7 @@ class PlanQuestion:
         like: public records like those to come, or None.
         curves: risk by noise, of ``simulate``.
         rehearsal: runs on the public records, of ``simulate``; None without such records.
+        tune: candidates of a private choice, by key, or None.
     """
 
     facts: PublicFacts
@@ -88,6 +89,7 @@ class PlanQuestion:
     like: Data | None = None
     curves: RiskCurves | None = None
     rehearsal: Rehearsal | None = None
+    tune: Mapping[str, list[float]] | None = None
 
     def spec(self, n: int, epsilon: float) -> ProblemSpec:
         """The public facts of the problem at a number of records."""
@@ -119,10 +121,12 @@ class Forecast:
     Attributes:
         rows: a dict for each mechanism that fits, the best first.
         refusals: why each of the others does not, by name.
+        verdict: whether a private choice pays, where one was asked about.
     """
 
     rows: list[dict[str, Any]]
     refusals: dict[str, str]
+    verdict: str = ""
 
 
 def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
@@ -141,7 +145,7 @@ def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
     answers.sort(key=lambda one: _order(question, one))
     if question.rehearsal is not None:
         answers = _rehearse_best(question, answers)
-    rows = [_make_row(question, one, attacks) for one in answers]
+    rows = [make_row(question, one, attacks) for one in answers]
     return Forecast(rows, refusals)
 
 
@@ -172,7 +176,7 @@ class Answer:
 
 
 def _answer(question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float) -> Answer:
-    found, risks = _predict(question, mechanism, n, epsilon)
+    found, risks = predict(question, mechanism, n, epsilon)
     return Answer(mechanism, found, n, epsilon, risks)
 
 
@@ -247,7 +251,7 @@ def trace_risks(question: PlanQuestion, rows: Sequence[Mapping[str, Any]]) -> li
     return found
 
 
-def _predict(
+def predict(
     question: PlanQuestion, mechanism: Mechanism, n: int, epsilon: float
 ) -> tuple[Prediction, np.ndarray]:
     """The prediction of a mechanism, and its risk on each simulated curve."""
@@ -266,14 +270,17 @@ def _predict(
         best = replace(best, plan=secure_plan(mechanism, best.plan, spec, spec.form)[0])
     if not asked.on_grid:
         best = replace(best, plan=plan_with_reserve(mechanism, spec, budget))
-    noise = find_noise(spec, best.risk)
     assert question.curves is not None
-    found, known = question.curves.at(noise * math.sqrt(spec.p) / n), CORRECTIONS.get(best.name)
-    known = known or Correction()
-    floors = question.curves.floors
+    return best, correct_risks(question.curves, spec, best.name, best.risk)
+
+
+def correct_risks(curves: RiskCurves, spec: ProblemSpec, name: str, risk: float) -> np.ndarray:
+    """The risk on each curve of a mechanism whose predicted risk is known, [curves]."""
+    found = curves.at(find_noise(spec, risk) * math.sqrt(spec.p) / spec.n)
+    known, floors = CORRECTIONS.get(name, Correction()), curves.floors
     fade = 1.0 - found / (known.fades * floors)
     raised = found * known.factor ** np.clip(fade, 0.0, 1.0)
-    return best, np.minimum(raised, known.most * floors)
+    return np.minimum(raised, known.most * floors)
 
 
 def find_noise(spec: ProblemSpec, risk: float) -> float:
@@ -317,7 +324,7 @@ def _find_third(question: PlanQuestion, mechanism: Mechanism) -> tuple[int, floa
         """The log of median over target."""
         n, epsilon = (value, question.epsilon) if question.n is None else (question.n, value)
         assert epsilon is not None
-        _, risks = _predict(question, mechanism, max(1, round(n)), epsilon)
+        _, risks = predict(question, mechanism, max(1, round(n)), epsilon)
         return math.log(float(np.median(risks)) / question.target)  # type: ignore[operator]
 
     grid = COUNTS if question.n is None else EPSILONS
@@ -357,7 +364,8 @@ def _guess(question: PlanQuestion, answer: Answer) -> tuple[float, int]:
     return guess_release(answer.found.plan, facts, int(question.loss.dimension(facts)))
 
 
-def _make_row(question: PlanQuestion, answer: Answer, attacks: bool) -> dict[str, Any]:
+def make_row(question: PlanQuestion, answer: Answer, attacks: bool) -> dict[str, Any]:
+    """What is told of an answer."""
     found = answer.found
     guarantee = found.plan.guarantee
     seconds, memory = _guess(question, answer)

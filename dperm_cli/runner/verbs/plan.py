@@ -9,7 +9,8 @@ from dperm_cli.core.files import write_files
 from dperm_cli.results.charts import plan_figure
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.tables import plan_table
-from dperm_cli.runner.forecasts.forecast import make_forecast, trace_risks
+from dperm_cli.runner.forecasts import choice_forecast
+from dperm_cli.runner.forecasts.forecast import trace_risks
 from dperm_cli.runner.verbs.plan_request import parse_request
 
 
@@ -19,11 +20,14 @@ def plan(arguments: list[str]) -> int:
     Exit code 1 where no mechanism has an answer; the reasons are told.
     """
     asked = parse_request(arguments)
-    found = make_forecast(asked.question)
+    found = choice_forecast.answer(asked.question)
     if asked.format == "json":
         print(json_lines(found.rows), flush=True)
+        if found.verdict:
+            print(found.verdict, file=sys.stderr)
     else:
-        print(plan_table.format_table(found.rows, found.refusals, asked.question.target))
+        told = found.rows, found.refusals, asked.question.target, found.verdict
+        print(plan_table.format_table(*told))
     if asked.figure and found.rows:
         write_files(asked.out, plan_figure.draw_files(trace_risks(asked.question, found.rows)))
     if found.rows:

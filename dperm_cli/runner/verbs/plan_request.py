@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
+from dperm_cli.core.candidate_lists import RADIUS
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.mechanisms.combinators import auto
 from dperm_cli.problem.data import Data, PublicFacts
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner.compose import cell_schema, public_radius, study_plan
+from dperm_cli.runner.compose import cell_schema, public_radius, study_plan, tuning
 from dperm_cli.runner.compose.command_line import Request, parse
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.forecasts import forecast
 from dperm_cli.runner.forecasts.forecast import PlanQuestion
 
 TASKS = ("binary", "regression", "multiclass", "location")
-LIKE = "like"
+LIKE, TUNE = "like", "tune"
 LIKE_IS_PUBLIC = "like_is_public"
 FACTS = ("task", "p", "classes", "row_bound", "target_bound")  # of the data set in ``like``, else
 GROUPS = ("loss", "constraint", "privacy", LIKE)
@@ -55,11 +56,12 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Pla
         "target": _check(settings, "target", lambda k, v: checks.positive(k, _read_number(v))),
     }
     form = cell_schema.check_key("format", settings.get("format", "table"))
-    figure = settings.get("figure", "out" in settings)
+    figure = settings.get("figure", "out" in settings and TUNE not in settings)
     figure = checks.boolean("figure", figure)
     if LIKE not in settings:
         forecast.check_two(**given)
-    question = _ask(settings, given, composer)
+    tune = _read_tune(settings)
+    question = replace(_ask(settings, given, composer), tune=tune)
     out = settings.get("out")
     if out is None:
         words = [w for w in arguments if not w.startswith(("format=", "figure="))]
@@ -79,6 +81,22 @@ def _read_settings(request: Request) -> dict[str, Any]:
         if setting.sweep:
             raise InputError(setting.key, list(setting.values), "takes one value")
         found[setting.key] = setting.values[0]
+    return found
+
+
+def _read_tune(settings: dict[str, Any]) -> dict[str, list[float]] | None:
+    """The candidates of ``tune=``; the set becomes that of the largest."""
+    if TUNE not in settings:
+        return None
+    found = tuning.check_tune(TUNE, settings[TUNE])
+    if RADIUS not in found or len(found) > 1:
+        words = f"only a choice of {RADIUS} is foreseen, as in {{{RADIUS}: [1, 10]}}"
+        raise InputError(TUNE, settings[TUNE], words)
+    for key in (RADIUS, "target", "figure"):
+        if settings.get(key, False) is not False:
+            words = "is chosen by tune=: leave it out" if key == RADIUS else f"is not for {TUNE}="
+            raise InputError(key, settings[key], words)
+    settings[RADIUS] = max(found[RADIUS])
     return found
 
 

@@ -1,0 +1,192 @@
+"""Forecast whether a private choice among radii pays, at the same budget as no choice at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.candidate_lists import RADIUS
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.mechanisms.base import Plan
+from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
+from dperm_cli.mechanisms.shared import tuning_candidates
+from dperm_cli.mechanisms.shared.inner_mechanism import name_of
+from dperm_cli.mechanisms.shared.predicted_risk import Prediction
+from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw
+from dperm_cli.results.records.row_facts import format_value
+from dperm_cli.runner.forecasts import forecast
+from dperm_cli.runner.forecasts.forecast import Answer, Forecast, PlanQuestion
+from dperm_cli.runner.forecasts.risk_curves import RiskCurves
+
+NO_CHOICE = "none"
+DRAWS = 16  # of the number of runs and of their candidates, for each curve
+FREE = "sufficient_statistics"
+
+
+def answer(question: PlanQuestion, attacks: bool = True) -> Forecast:
+    """The forecast of a question, with or without a choice."""
+    if question.tune is None:
+        return forecast.make_forecast(question, attacks)
+    return compare_with_choice(question, attacks)
+
+
+def compare_with_choice(question: PlanQuestion, attacks: bool = True) -> Forecast:
+    """A row for each candidate without a choice, one with it, and whether it pays.
+
+    Risk is that over the optimum of the largest candidate's set, on the same simulated problems
+    with the same noise. Without a choice the best mechanism runs at one candidate with the whole
+    budget. With it, runs have the noise that is left to them; their number, candidates and noisy
+    scores are drawn. Where statistics are shared the choice is taken to find the best candidate.
+    """
+    assert question.tune is not None
+    choices = tuning_candidates.list_choices(question.tune)
+    asked = [_at(question, choice) for choice in choices]
+    curves = [_lift(one, asked) for one in asked]
+    rows, refusals = [], dict[str, str]()
+    for one, lift, choice in zip(asked, curves, choices, strict=True):
+        fixed = _find_fixed(one, lift, refusals)
+        if fixed is not None:
+            rows.append((one, fixed, {"choice": NO_CHOICE, RADIUS: choice[RADIUS]}))
+    if not rows:
+        return Forecast([], refusals)
+    try:
+        chosen = _find_chosen(question, asked, curves)
+    except Unsupported as reason:
+        told = [_tell(*row, attacks) for row in _sort(rows)]
+        words = f"with these mechanisms nothing can be chosen privately: {reason}"
+        return Forecast(told, {**refusals, "private_selection": str(reason)}, words)
+    best = _sort(rows)[0]
+    verdict = _judge(best, chosen)
+    return Forecast([_tell(*row, attacks) for row in _sort([*rows, chosen])], refusals, verdict)
+
+
+Row = tuple[PlanQuestion, Answer, dict[str, Any]]
+
+
+def _at(question: PlanQuestion, choice: Mapping[str, float]) -> PlanQuestion:
+    """The question on the set of a candidate, with curves of the problems that all share."""
+
+    def make_constraint(facts: Any, epsilon: float) -> Any:
+        return tuning_candidates.change_set(question.make_constraint(facts, epsilon), choice)
+
+    own = replace(question, make_constraint=make_constraint, tune=None, curves=None)
+    return replace(own.simulate(), rehearsal=None)
+
+
+def _lift(one: PlanQuestion, asked: list[PlanQuestion]) -> np.ndarray:
+    """By how much the optimum of a candidate's set is above that of the widest, [curves]."""
+    widest = np.max([_curves(other).floors for other in asked], axis=0)
+    return widest - _curves(one).floors
+
+
+def _curves(question: PlanQuestion) -> RiskCurves:
+    assert question.curves is not None
+    return question.curves
+
+
+def _find_fixed(
+    question: PlanQuestion, lift: np.ndarray, refusals: dict[str, str]
+) -> Answer | None:
+    """The best mechanism at one candidate, with the whole budget."""
+    assert question.n is not None
+    assert question.epsilon is not None
+    found = []
+    for mechanism in question.mechanisms.candidates:
+        try:
+            best, risks = forecast.predict(question, mechanism, question.n, question.epsilon)
+        except Unsupported as reason:
+            refusals[name_of(mechanism)] = str(reason)
+            continue
+        found.append(Answer(mechanism, best, question.n, question.epsilon, risks + lift))
+    return min(found, key=lambda one: (one.median, one.found.name), default=None)
+
+
+def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], lifts: list[np.ndarray]) -> Row:
+    """What a choice gives: that of the mechanism which ``tune=`` of ``dperm run`` takes."""
+    assert question.n is not None
+    assert question.epsilon is not None
+    spec = question.spec(question.n, question.epsilon)
+    names = {name_of(one): one for one in question.mechanisms.candidates}
+    form: Any = spec.form
+    inner = names[FREE] if form.quadratic and FREE in names else question.mechanisms
+    if len(names) == 1:
+        (inner,) = names.values()
+    selection = PrivateSelection(candidates=question.tune or {}, inner=inner)
+    budget = question.budget(inner, question.n, question.epsilon)
+    plan = selection.plan(spec, budget)
+    mechanism = names[plan.settings["inner"]["name"]]
+    free, risks = isinstance(plan.inner, Plan), []
+    for place, (one, lift) in enumerate(zip(asked, lifts, strict=True)):
+        own = one.spec(question.n, question.epsilon)
+        run: Any = plan.inner if free else plan.inner[place]  # type: ignore[index]
+        foreseen: Any = mechanism.predict_risk
+        curves = _curves(one)
+        risks.append(
+            lift + forecast.correct_risks(curves, own, name_of(mechanism), foreseen(own, run))
+        )
+    curves = _curves(asked[0])
+    widest = np.max([_curves(one).floors for one in asked], axis=0)
+    if free:
+        ends, problems = np.min(risks, axis=0), curves.problems
+    else:
+        score = plan.settings["tuning"]["score_noise"] / spec.n
+        law, draws = selection.find_law(budget), np.array(risks)
+        pure = budget.delta == 0.0
+        ends = _draw_choices(law, (score, pure), draws, widest, curves.problems)
+        problems = np.repeat(curves.problems, DRAWS)
+    seen = replace(asked[0], curves=replace(curves, problems=problems))
+    found = Prediction(name_of(mechanism), mechanism, plan, float(np.median(ends)))
+    answer = Answer(mechanism, found, question.n, question.epsilon, ends)
+    return seen, answer, {"choice": plan.settings["tuning"]["how"], RADIUS: None}
+
+
+def _draw_choices(
+    law: RunNumberLaw, score: tuple[float, bool], risks: np.ndarray, floors: np.ndarray,
+    problems: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The risk of what is shown, ``DRAWS`` for each curve; ``risks`` are [candidates, curves].
+
+    Every run takes a candidate and the noise of some curve of the same problem at random. ``score``
+    is the scale of a score's noise per record, and whether it is Laplace's.
+    """
+    rng, (scale, pure) = generator(seed_sequence(0, "plan", "choice")), score
+    found = []
+    for curve, problem in enumerate(problems):
+        same = np.flatnonzero(problems == problem)
+        for _ in range(DRAWS):
+            number = law.find_number(rng.random())
+            if number == 0:
+                found.append(floors[curve])
+                continue
+            places = rng.integers(len(risks), size=number), rng.choice(same, number)
+            noise = rng.laplace(0.0, scale, number) if pure else rng.normal(0.0, scale, number)
+            found.append(risks[places][np.argmin(risks[places] + noise)])
+    return np.array(found)
+
+
+def _sort(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row[1].median)
+
+
+def _tell(question: PlanQuestion, answer: Answer, own: Mapping[str, Any], attacks: bool) -> Any:
+    return {**own, **forecast.make_row(question, answer, attacks)}
+
+
+def _judge(fixed: Row, chosen: Row) -> str:
+    """One line: whether the choice has less risk than the best candidate without one."""
+    medians = []
+    for question, answer, _ in (fixed, chosen):
+        problems = _curves(question).problems
+        medians.append([np.median(answer.risks[problems == one]) for one in np.unique(problems)])
+    better = sum(with_it < without for without, with_it in zip(*medians, strict=True))
+    without, with_it = fixed[1].median, chosen[1].median
+    pays = "pays" if with_it < without else "does not pay"
+    return (
+        f"the choice ({chosen[2]['choice']}) {pays}: risk {format_value(with_it)} with it, "
+        f"{format_value(without)} without it at {RADIUS}={format_value(fixed[2][RADIUS])} and the "
+        f"same budget; it is better on {better} of {len(medians[0])} simulated problems"
+    )
