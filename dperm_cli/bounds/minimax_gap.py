@@ -153,13 +153,13 @@ def _find_one_shot_risk(spec: ProblemSpec, scale: float, whole: float, gamma: bo
 
 
 def _find_corner_risk(spec: ProblemSpec, moves: float, epsilon: float) -> float:
-    """The risk of a corner drawn with weights exp(-epsilon loss / range): range ln(corners) / eps.
+    """The risk of a corner drawn with weights exp(-epsilon loss / range).
 
     The range is the largest difference that a record makes between two corners' losses.
     """
     hull = spec.constraint.axis_hull
     corners, apart = (2 * spec.p, 2.0) if hull.signed else (spec.p, math.sqrt(2.0))
-    return apart * float(hull.radius) * moves * math.log(corners) / epsilon
+    return apart * float(hull.radius) * moves * one_shot.find_draw_risk(corners) / epsilon
 
 
 def _reach(spec: ProblemSpec) -> float:

@@ -11,12 +11,13 @@ import math
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaincinv, gammaln, hyp1f1, ndtr
+from scipy.special import gammaincinv, gammaln, hyp1f1, lambertw, ndtr
 
 from dperm_cli.core.memo import MIB, memoise
 
 _GRID = 400  # of lengths tried
 _NODES = 400  # of radii and of angles in quadratures
+ROUNDING = 1.0 + 1e-12  # what a function of SciPy may be off by
 ROOM = 1e-4  # what a quadrature with a Gamma norm may be off by; tests measure a tenth of it
 
 
@@ -63,6 +64,14 @@ def find_gamma_risk(p: int, longest: float) -> float:
 def find_side_risk(longest: float) -> float:
     """The largest 2 x (1 - Phi(x)) over x <= ``longest``: of one coordinate of a cube."""
     return _find_largest(lambda x: 2.0 * x * float(ndtr(-x)), min(longest, 10.0))
+
+
+def find_draw_risk(points: int) -> float:
+    """The largest mean of gaps x_i >= 0 with weights e^-x_i, one of ``points`` gaps being 0.
+
+    It is W((points - 1)/e), W being Lambert's function: the others then have equal gaps.
+    """
+    return ROUNDING * float(lambertw((points - 1) / math.e).real)
 
 
 def _list_angles(p: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from dperm_cli.results.claims.claims import (
     parse,
 )
 from dperm_cli.results.claims.experiment_tables import verdicts_text
-from dperm_cli.results.claims.intervals import log_log
+from dperm_cli.results.claims.intervals import draw_statistics, log_log
 from dperm_cli.results.claims.judge import judge
 
 NS = (100, 200, 400, 800, 1600, 3200)
@@ -131,6 +131,24 @@ def test_the_worst_of_a_family_and_the_best_of_those():
     assert worst[""][0].floor == 20.0
     with pytest.raises(NotComparable, match=r"dataset\.signal"):
         points(rows, PointSelection(axis="n", best=("dataset.width",)))
+
+
+def test_of_accuracy_the_worst_is_the_smallest_and_the_best_the_largest():
+    shown = {"quantity": "test_metric", "worst": ("dataset.signal",), "best": ("dataset.width",)}
+    values = ((1, 1, 0.5), (2, 1, 0.7), (1, 2, 0.6), (2, 2, 0.3))
+
+    def find(metric):
+        return points(
+            [
+                row(config={"signal": signal, "width": width}, test_metric=value, metric=metric)
+                for signal, width, value in values
+            ],
+            PointSelection(axis="n", **shown),
+        )[""][0]
+
+    assert (find("accuracy").value, find("residual_norm").value) == (0.5, 0.6)
+    assert set(draw_statistics(find("accuracy"))) == {0.5}
+    assert set(draw_statistics(find("residual_norm"))) == {0.6}
 
 
 def test_medians_of_pooled_trials():
@@ -363,6 +381,8 @@ def test_records_in_the_channels_unit():
         100 * 0.5 / (8 * np.log(16.0))
     )
     assert row(n=100, channel="l_1", **told)["records_told"] == pytest.approx(100 / (8 * 16.0))
+    assert row(n=100, channel="l_1", **told)["records_told_cor2"] == pytest.approx(100 * 0.5 / 64)
+    assert row(n=100, channel="l_inf", **told)["records_told_cor2"] is None
     assert row(n=100, channel="l_2", **told)["records_told"] is None
     assert row(n=100)["records_told"] is None
     assert row(settings='{"step": 0.5}')["settings.step"] == 0.5

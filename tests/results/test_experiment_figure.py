@@ -11,6 +11,7 @@ from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.experiment_figure import (
     choose_label_looks,
     name_quantity,
+    panels,
     sort_curves,
 )
 from dperm_cli.results.charts.mechanism_looks import SHIPPED
@@ -110,3 +111,13 @@ def test_the_axis_names_the_metric_that_is_drawn(metrics, where, words):
     on_training = words.replace("held-out", "training")
     assert name_quantity(rows, {**panel, "y": "train_metric"}) == on_training
     assert name_quantity(rows, {**panel, "y": "excess_risk"}) == "excess risk (sum over records)"
+
+
+def test_a_number_of_the_paper_is_drawn_across():
+    row = {"status": "ok", "n": 5, "metric": "accuracy", "test_metric": 0.5, "cell": "c"}
+    rows = [{**row, "_parts": (), "trial": trial} for trial in range(2)]
+    about = {"id": "e", "paper": "p", "parts": []}
+    about["plot"] = [{**PANEL, "title": "t", "paper": 0.723}]
+    (line,) = panels(rows, about)[0].lines
+    assert (line.ys, line.label) == ((0.723,), "as printed in the paper: 0.723")
+    assert not panels(rows, {**about, "plot": [{**PANEL, "title": "t"}]})[0].lines

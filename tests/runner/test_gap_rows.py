@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+from dperm_cli.bounds.one_shot import find_draw_risk
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.runner.cells.gap_rows import CLASSES, find_bounds, make_rows
@@ -29,7 +31,19 @@ def test_a_corner_drawn_with_the_range_is_the_best_pure_bound_of_a_hull(name, ap
     corners = 16 if name == "l1_ball" else 8
     found = find_bounds({"constraint": name, "p": 8, "delta": 0, "epsilon": 0.5, "radius": 3})[0]
     assert found["upper_by"] == "exponential mechanism over corners"
-    assert found["upper"] == pytest.approx(apart * 3 * 2 * math.log(corners) / 0.5)
+    assert found["upper"] == pytest.approx(apart * 3 * 2 * find_draw_risk(corners) / 0.5)
+    assert found["upper"] < apart * 3 * 2 * math.log(corners) / 0.5
+
+
+@pytest.mark.parametrize("points", [1, 2, 4, 16, 1000])
+def test_a_draw_s_mean_gap_is_below_its_bound_and_attains_it(points):
+    bound = find_draw_risk(points)
+    others = np.random.default_rng(points).exponential(1.0 + bound, (2000, points - 1))
+    others[0] = 1.0 + bound
+    shares = np.exp(-others)
+    means = (others * shares).sum(axis=1) / (1.0 + shares.sum(axis=1))
+    assert means.max() <= bound
+    assert means[0] == pytest.approx(bound, abs=1e-9)
 
 
 def test_the_size_that_the_gaussian_gap_hangs_on():

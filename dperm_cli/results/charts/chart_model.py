@@ -49,6 +49,7 @@ LINE_STYLES = {
     "bound_lower": LineStyle("explicit lower bound", 1.1, (1, 1.4)),
     "order_upper": LineStyle("upper bound up to a constant", 0.9, (6, 1.5, 1, 1.5, 1, 1.5)),
     "order_lower": LineStyle("lower bound up to a constant", 1.2, (1, 2.4), GREY),
+    "paper": LineStyle("as printed in the paper", 1.2, (3, 2), color=GREY),
     "nominal": LineStyle("nominal", 4.0, color=GREY, alpha=0.25),
     "gap": LineStyle("optimum gap", 1.0, color="#CCCCCC"),
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dperm_cli.results.records.references import SMALLER_IS_BETTER
 from dperm_cli.results.records.row_facts import Row, as_json, flatten, group_by, number
 from dperm_cli.results.records.summary import BAND, is_saturated, quantile
 
@@ -35,6 +36,7 @@ class PointSelection:
 
 
 ROUNDING = 1e-12  # of the data-free floor
+METRICS = ("test_metric", "train_metric")
 MOST_GAP = 0.01  # of an excess risk that is judged, beyond its optimum's gap
 STATISTIC_LEVELS = {"median": 0.5, "q05": BAND[0], "q95": BAND[1], "min": 0.0, "max": 1.0}
 
@@ -64,6 +66,7 @@ class Point:
     epsilon_accounted: float | None = None
     statistic: str = "median"
     families: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    is_gain: bool = False  # larger values are better
 
     @property
     def is_near_floor(self) -> bool:
@@ -102,6 +105,7 @@ def extend_row(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     ``noise_over_nl`` is the noise of one step over n L, the unit of BST14's sums of gradients.
     ``records_told`` is n in the unit that a local channel leaves of it [DJW12, Cor. 1 and 2]: n I*
     / (p ln 2p) for the l_inf channel, n / (p M^2) for the l_1 channel.
+    ``records_told_cor2`` is what Corollary 2 has for the l_1 channel instead, n I* / p^2.
     """
     found = as_json(row.get("overrides") or "{}")
     plan = as_json(row.get("settings") or "{}")
@@ -115,6 +119,7 @@ def extend_row(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     if all(row.get(name) for name in ("noise_scale", "n", "lipschitz")):
         more["noise_over_nl"] = row["noise_scale"] / (row["n"] * row["lipschitz"])
     more["records_told"] = _compute_records_told(row)
+    more["records_told_cor2"] = _compute_records_of_cor2(row)
     return more
 
 
@@ -127,6 +132,13 @@ def _compute_records_told(row: Row) -> float | None:
     if row.get("channel") == "l_1" and multiplier:
         return row["n"] / (row["p"] * multiplier**2)
     return None
+
+
+def _compute_records_of_cor2(row: Row) -> float | None:
+    told = row.get("information_accounted")
+    if row.get("channel") != "l_1" or not row.get("n") or not told:
+        return None
+    return row["n"] * told / row["p"] ** 2
 
 
 def points(rows: Sequence[Row], select: PointSelection) -> dict[str, list[Point]]:
@@ -170,23 +182,25 @@ def _same(found: Any, asked: Any) -> bool:
 
 
 def _place(rows: Sequence[Row], select: PointSelection) -> Point | None:
-    """The worst of each family, and the best of those."""
+    """The worst of each family, and the best of those: of accuracy and R2 the largest."""
     families = group_by(rows, lambda row: _key(row, select.best)).values()
     worst = []
     for family in families:
         members = group_by(family, lambda row: _key(row, select.worst)).values()
-        worst.append(_largest([_member(rows, select) for rows in members]))
+        worst.append(_find_worst([_member(rows, select) for rows in members]))
     if not worst:
         return None
     every = tuple(members for point in worst for members in point.families)
-    return replace(min(worst, key=lambda point: point.value), families=every)
+    take = max if worst[0].is_gain else min
+    return replace(take(worst, key=lambda point: point.value), families=every)
 
 
-def _largest(found: Sequence[Point]) -> Point:
+def _find_worst(found: Sequence[Point]) -> Point:
+    take = min if found[0].is_gain else max
     floors = [point.floor for point in found if point.floor is not None]
     bounds = [point.bound for point in found if point.bound is not None]
     return replace(
-        max(found, key=lambda point: point.value),
+        take(found, key=lambda point: point.value),
         floor=max(floors, default=None),
         gap=max(point.gap for point in found),
         bound=max(bounds, default=None),
@@ -228,6 +242,7 @@ def _point(rows: Sequence[Row], select: PointSelection) -> Point:
         cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
         statistic=select.statistic,
         families=((tuple(values),),),
+        is_gain=select.quantity in METRICS and first.get("metric") not in SMALLER_IS_BETTER,
     )
 
 

@@ -120,6 +120,7 @@ def _panel(
 ) -> Panel:
     statistic = _STATISTICS.get(panel.get("statistic", ""), "")
     linear = panel.get("scale") == "linear" or panel["y"] in _METRICS
+    printed = panel.get("paper")
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),
@@ -130,7 +131,8 @@ def _panel(
             for curve in found
             for kind, line in curve.lines.items()
             if line
-        ),
+        )
+        + (() if printed is None or not found else (_draw_printed(printed),)),
         shows_all_lines=True,
     )
 
@@ -138,6 +140,11 @@ def _panel(
 def _line(kind: str, line: Sequence[tuple[float, float]], look: int) -> ReferenceLine:
     xs, ys = zip(*line, strict=True)
     return ReferenceLine(kind, LINE_STYLES[kind].words, xs, ys, look=look)
+
+
+def _draw_printed(value: float) -> ReferenceLine:
+    """A number that the paper prints, across the panel."""
+    return ReferenceLine("paper", f"{LINE_STYLES['paper'].words}: {value:g}", (), (value,))
 
 
 def _curve(curve: Curve, look: int, pattern: int) -> chart_model.Curve:

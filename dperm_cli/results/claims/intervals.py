@@ -213,11 +213,12 @@ def draw_statistics(point: Point) -> np.ndarray:
     Returns:
         Shape [DRAWS]; the smallest over the best of the largest over the worst, as ``value`` is.
     """
+    worst, best = (np.min, np.max) if point.is_gain else (np.max, np.min)
     families = [
-        np.max([_draw(values, point.statistic) for values in members], axis=0)
+        worst([_draw(values, point.statistic) for values in members], axis=0)
         for members in point.families
     ]
-    return np.min(families, axis=0) if families else np.full(DRAWS, point.value)
+    return best(families, axis=0) if families else np.full(DRAWS, point.value)
 
 
 def _draw(values: Sequence[float], statistic: str) -> np.ndarray:

@@ -26,7 +26,7 @@ KEYS = ("name", "paper", "text", "verb", "base", "trials", "parts", "table", "pl
 PART_KEYS = ("text", "needs", "sizes", "base", "trials", "axes")
 PANEL_KEYS = (
     "part", "title", "x", "y", "statistic", "where", "curve", "worst", "best", "pool", "lines",
-    "slope", "scale",
+    "slope", "scale", "paper",
 )  # fmt: skip
 SCALES = ("log", "linear")
 LINES = (
@@ -188,6 +188,8 @@ def _panel(entry: Any, place: int) -> dict[str, Any]:
     given["where"] = _map(f"{key}.where", given.get("where", {}))
     given["slope"] = checks.boolean(f"{key}.slope", given.get("slope", False))
     given["scale"] = checks.choice(f"{key}.scale", given.get("scale", "log"), SCALES)
+    if "paper" in given:
+        given["paper"] = checks.number(f"{key}.paper", given["paper"])
     return given
 
 
