@@ -14,6 +14,7 @@ import numpy as np
 
 from dperm_cli.loops.exact_noise import clip_weight, round_nearest
 from dperm_cli.loops.jit import compile_inline, compile_loop
+from dperm_cli.loops.short_vectors import SHORT_SQUARE, scale_to_peak
 
 L1_DISTANCE, L2_DISTANCE = 100, 101
 _ROOT2 = math.sqrt(2.0)
@@ -97,6 +98,8 @@ def distance_sum(x, theta, code, bound, per_unit, out):
                 square += slopes[j] * slopes[j]
             unit = 1.0
             if code == L2_DISTANCE:
+                if square < SHORT_SQUARE:
+                    square = scale_to_peak(slopes)
                 if not square > 0.0:
                     continue
                 unit, square = 1.0 / math.sqrt(square), 1.0

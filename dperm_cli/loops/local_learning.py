@@ -30,6 +30,7 @@ from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.loops.sgd import Rows, learning_rate, run_in_chunks
+from dperm_cli.loops.short_vectors import SHORT_SQUARE, scale_to_peak
 from dperm_cli.loops.slopes import L1_MEDIAN, exp, slope
 from dperm_cli.loops.thread_count import count_threads
 
@@ -133,6 +134,8 @@ def _away(code, has_csr, x, indptr, columns, values, i, theta, g):
         square = 0.0
         for k in range(g.size):
             square += g[k] * g[k]
+        if square < SHORT_SQUARE:
+            square = scale_to_peak(g)
         scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
         for k in range(g.size):
             g[k] *= scale

@@ -20,6 +20,7 @@ import numpy as np
 from dperm_cli.loops import box_muller
 from dperm_cli.loops.gaussian_noise import minus_log
 from dperm_cli.loops.jit import compile_inline, compile_loop
+from dperm_cli.loops.short_vectors import SHORT_SQUARE
 from dperm_cli.loops.slopes import (
     ABSOLUTE,
     HINGE,
@@ -238,7 +239,8 @@ def _touch(rows, labels, n, code, width, weight, x0, z0, s0, d0, g, z, sums):
                 square = 0.0
                 for j in range(p):
                     square += (x0[j] - rows[block, j, i]) ** 2
-                far = math.sqrt(square)
+                # squares of a shorter way lose digits: such a record lies at x0
+                far = math.sqrt(square) if square >= SHORT_SQUARE else 0.0
                 d0[first + i] = far
                 if far > 0.0:
                     for j in range(p):

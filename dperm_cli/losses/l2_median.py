@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.unit_rows import find_unit_rows
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_distances
@@ -32,8 +33,7 @@ class L2Median(Median):
 
     def subgradient(self, difference: np.ndarray) -> np.ndarray:
         """v / |v|, 0 at 0, [..., p]."""
-        length = self.norm(difference)[..., None]
-        return difference / np.where(length > 0, length, 1.0)
+        return find_unit_rows(difference)
 
     def project_duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Rows with those longer than 1 shortened to 1, and the largest length before."""

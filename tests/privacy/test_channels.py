@@ -297,6 +297,24 @@ def test_what_is_too_long_or_no_number_is_shortened():
             np.testing.assert_array_equal(found.sample(x, drawn), nothing)
 
 
+@pytest.mark.parametrize("shape", channels.SHAPES)
+@pytest.mark.parametrize("size", [1e-150, 1e-160, 3e-162, 1e-170, 5e-324])
+def test_an_answer_does_not_tell_that_a_vector_is_short(shape, size):
+    """Squares of such entries lose their digits; an answer of a cap had another length then."""
+    found = channels.by_epsilon(shape, 3, 4.0)
+    drawn = words(found, 500)
+    x = np.tile([[size, 0.5 * size, 0.0]], (500, 1))
+    short = found.sample(x, drawn)
+    where = x / size / math.sqrt(1.25)
+    expected = found.sample(1e-15 * where / np.linalg.norm(where, axis=1, keepdims=True), drawn)
+    if shape == "privunit":
+        np.testing.assert_allclose(np.linalg.norm(short, axis=1), found.multiplier, rtol=1e-12)
+    if not found.compiled and size > 1e-320:  # there the direction has its digits
+        np.testing.assert_allclose(short, expected, atol=1e-9)
+    elif found.compiled:
+        np.testing.assert_allclose(np.abs(short), np.abs(expected), rtol=1e-9)
+
+
 def test_refusals():
     with pytest.raises(Unsupported, match="no limit"):
         channels.by_information("l_inf", 3, 3 * math.log(2.0))

@@ -111,6 +111,21 @@ def test_a_record_beyond_its_bound_moves_a_sum_by_no_more_than_the_bound(loss, b
     assert np.all(moved <= bound * (1.0 + 1e-6))
 
 
+SHORT = [(1e-150, 1e-150), (2.7e-162, 2.7e-162), (2.2e-162, 1.5e-162), (5e-324, 5e-324), (0.0, 0.0)]
+
+
+@pytest.mark.parametrize(("first", "others"), SHORT)
+def test_a_record_next_to_the_point_moves_a_sum_by_no_more_than_the_bound(first, others):
+    """Squares of such distances lose their digits: a slope had the length 6.8 at p = 100."""
+    x = np.full((1, 100), others)
+    x[0, 0] = first
+    data = Data.of_records("near", "location", x, np.zeros(1), 1.0, 1.0, fingerprint="near")
+    problem = Problem(data, registry.load("loss", "l2_median")(), make_ball(1.0, 100))
+    for view in (GridView(problem, GRID), CentralView(problem)):
+        moved = np.linalg.norm(view.gradient_sum(np.zeros((1, 100))))
+        assert moved == pytest.approx(1.0 if first else 0.0, abs=1e-6)
+
+
 def least_squares(rows, targets) -> Problem:
     x, y = np.array(rows, dtype=float), np.array(targets, dtype=float)
     data = Data.of_records("pair", "regression", x, y, 1.0, 1.0, fingerprint="pair")

@@ -19,6 +19,7 @@ from scipy.special import betaincinv, gammaln, ndtri
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.memo import MIB, memoise
+from dperm_cli.core.unit_rows import find_unit_rows
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
@@ -191,7 +192,7 @@ class CapChannel(Channel):
         x = shorten_rows(x, 2)
         length = np.linalg.norm(x, axis=1)
         split = self.split
-        along = np.sum(z * _unit_rows(x, length), axis=1) * self.find_mean(self.dim, split)
+        along = np.sum(z * _unit_rows(x), axis=1) * self.find_mean(self.dim, split)
         edge = self.edge[0]
         inside, outside = split.densities
         near = np.where(along > edge, inside, outside)
@@ -227,7 +228,7 @@ class CapChannel(Channel):
         x = shorten_rows(x, 2)
         length = np.linalg.norm(x, axis=1)
         turned = _uniform(words[:, 0, 0]) > 0.5 * (1.0 + length)
-        unit = np.where(turned, -1.0, 1.0)[:, None] * _unit_rows(x, length)
+        unit = np.where(turned, -1.0, 1.0)[:, None] * _unit_rows(x)
         split = self.split
         inside = words[:, 1, 0] >= np.uint64(split.flip)
         share, mass = _uniform(words[:, 0, 1]), split.mass
@@ -387,9 +388,8 @@ def _uniform(words: np.ndarray) -> np.ndarray:
     return ((words >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
 
 
-def _unit_rows(x: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """x [k, d] over its length [k]; the first unit vector where x is 0."""
-    first = np.zeros_like(x)
-    first[:, 0] = 1.0
-    safe = np.where(length > 0.0, length, 1.0)[:, None]
-    return np.where(length[:, None] > 0.0, x / safe, first)
+def _unit_rows(x: np.ndarray) -> np.ndarray:
+    """x [k, d] over its length; the first unit vector where x is 0."""
+    found = find_unit_rows(x)
+    found[~found.any(axis=1), 0] = 1.0
+    return found
