@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-# float() alone would read 1_0 as 10, and accept digits of other alphabets
+# float() alone would read 1_0 as 10, and accept digits of other alphabets. A digit can be read in
+# one way only: else a long cell that is no number takes time that grows as its length squared.
 _NUMBER = re.compile(
-    r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*|[ \t]*[+-]?(inf|infinity|nan)[ \t]*",
+    r"[ \t]*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[ \t]*|[ \t]*[+-]?(inf|infinity|nan)[ \t]*",
     re.ASCII | re.IGNORECASE,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from dperm_cli import cli
+from dperm_cli.datasets.files.frame import write_cells
 from dperm_cli.estimators import (
     PrivateKernelClassifier,
     PrivateLogisticRegression,
@@ -54,6 +56,19 @@ def make_frame(n=N):
     frame.loc[5, "stage"] = None
     frame.loc[6, "seen"] = pd.NaT
     return frame
+
+
+class NoText:
+    """A value that cannot be written."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("a secret")
+
+
+def test_no_value_of_a_frame_stops_a_fit():
+    """A number of 5000 digits, or a signalling NaN, was an error of Python's."""
+    values = [10**5000, Decimal("sNaN"), NoText(), pd.NA, pd.NaT, np.zeros(2), Decimal("1.5")]
+    assert write_cells(values) == ["", "sNaN", "", "", "", "[0. 0.]", "1.5"]
 
 
 def make_labels(frame):

@@ -41,19 +41,26 @@ def read_frame(X: Any) -> Cells:
 def write_cells(values: Sequence[Any]) -> list[str]:
     """Values as a table has them: a missing one (None, nan, NaT, NA) is an empty text.
 
+    So is one that has no text, as a number of too many digits. No cell stops a fit.
+
     >>> write_cells([61, 0.5, "f", None, float("nan")])
     ['61', '0.5', 'f', '', '']
     """
-    return ["" if _is_missing(value) else str(value) for value in values]
+    return [_write_cell(value) for value in values]
 
 
-def _is_missing(value: Any) -> bool:
+def _write_cell(value: Any) -> str:
+    """The text of a value, empty where it is missing or where it has none; it never raises."""
     if value is None:
-        return True
+        return ""
     try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # of pandas, NA has no truth value; nor has an array
-        return str(value) == "<NA>"
+        text = str(value)
+    except Exception:  # a number of too many digits, or whatever an object may do
+        return ""
+    try:
+        return "" if value != value else text
+    except Exception:  # of pandas, NA has no truth value; nor has an array
+        return "" if text == "<NA>" else text
 
 
 _held: ContextVar[Cells | None] = ContextVar("cells", default=None)

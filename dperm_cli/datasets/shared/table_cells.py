@@ -132,7 +132,21 @@ def _write_texts(key: str, path: Path, name: str, column: Any) -> list[str]:
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         allowed = f"column {name!r} holds {kind}: neither numbers, words nor days"
         raise InputError(key, path.name, allowed)
-    return ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    try:
+        cells = column.to_pylist()
+    except (pa.ArrowException, ValueError, ArithmeticError):
+        cells = [_read_value(cell) for cell in column]  # some cell has no value in Python
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+def _read_value(cell: Any) -> Any:
+    """A cell's value, None where Python has none for it: bytes that are no text, a day far off."""
+    import pyarrow as pa
+
+    try:
+        return cell.as_py()
+    except (pa.ArrowException, ValueError, ArithmeticError):
+        return None
 
 
 @contextmanager
