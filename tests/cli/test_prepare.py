@@ -102,6 +102,27 @@ def test_of_a_person_only_the_first_records_count(folder):
     assert found["columns"]["age"]["bounds"] == [-1.0, 1.0]
 
 
+def test_common_words_that_are_names_of_coordinates_are_no_words(folder):
+    """The schema that was paid for could not be read: two coordinates had one name."""
+    text = (folder / "t.csv").read_text()
+    for word, taken in zip(
+        ("north", "south", "west"), ("other", "missing", "FILL_IN"), strict=True
+    ):
+        text = text.replace(f",{word},p1", f",{taken},p1")
+    (folder / "t.csv").write_text(text)
+    assert text.count(",missing,") > 300
+    assert prepare("epsilon=4", "delta=1e-6", "out=p.yaml") == 0
+    schema = read_schema_file("SCHEMA", "p.yaml", folder / "p.yaml")
+    assert dict(schema.columns)["ward"].values == ("north", "south", "west")
+
+
+def test_a_missing_cell_cannot_stand_for_a_word_that_is_still_private(folder, capsys):
+    told = SCHEMA.replace("other: own", "missing: first")
+    (folder / "s.yaml").write_text(told)
+    assert prepare("epsilon=4", "delta=1e-6", "out=p.yaml") == 2
+    assert "ward.missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

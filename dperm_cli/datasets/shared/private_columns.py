@@ -14,13 +14,22 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.number_text import number_in
-from dperm_cli.datasets.shared.column_kinds import MOST_WORDS, PRIVATE, is_empty
+from dperm_cli.datasets.shared.column_kinds import (
+    MISSING,
+    MOST_WORDS,
+    OTHER,
+    PRIVATE,
+    UNKNOWN,
+    is_empty,
+)
 from dperm_cli.datasets.shared.label_names import canonical
 from dperm_cli.datasets.shared.table_schema import KEY, TableSchema, parse_schema
 from dperm_cli.privacy import preparation
 
-_STAND_INS: dict[str, Any] = {"bounds": [0.5, 1.0], "values": ["first", "second"]}
+_STAND_INS: dict[str, Any] = {"bounds": [0.5, 1.0], "values": ["<first word>", "<second word>"]}
 LONGEST_WORD = 200  # letters; longer cells count for no word
+# words that a schema cannot hold beside the coordinates of these names: they count as other ones
+_TAKEN = (OTHER, MISSING, UNKNOWN)
 NOTHING_FOUND = (-1.0, 1.0)
 
 
@@ -124,9 +133,15 @@ def count_columns(
         for counts, name in zip(found.words, asked.words, strict=True):
             for cell, count in Counter(_choose(cells[name], used)).items():
                 word = canonical(cell)
-                if not is_empty(word) and word.isprintable() and len(word) <= LONGEST_WORD:
+                if _is_word(word):
                     counts[word] += count
     return found
+
+
+def _is_word(word: str) -> bool:
+    """Whether a cell counts for a word, which a schema can hold whatever it says beside it."""
+    short = word.isprintable() and len(word) <= LONGEST_WORD
+    return short and not is_empty(word) and word not in _TAKEN
 
 
 def _choose(cells: Sequence[str], used: np.ndarray) -> list[str]:
