@@ -34,7 +34,7 @@ def test_the_filed_predictions_are_those_that_were_judged():
 
 
 def share(told, words):
-    return float(re.search(rf"{words} ([0-9.]+)", told).group(1))
+    return float(re.findall(rf"{words} ([0-9.]+)", told)[0])
 
 
 def test_shares_with_public_records_are_those_aimed_at():
@@ -55,7 +55,7 @@ def test_the_page_has_the_shares():
     assert f"`{DIGEST[:8]}...{DIGEST[-4:]}`" in text
     for name, rows in read_parts().items():
         for way, words in (("like", "with `like=`"), ("facts", "from n and p alone")):
-            line = re.search(rf"\| {name}, {re.escape(words)} \|(.+)\|", text).group(1)
+            (line,) = re.findall(rf"\| {name}, {re.escape(words)} \|(.+)\|", text)
             count, *told = (float(one) for one in line.split("|"))
             found = [float(one) for one in re.findall(r"[ ]([0-9]+\.[0-9]+)\b(?!x)",
                                                       judge_plan.tell(rows, way))]  # fmt: skip
