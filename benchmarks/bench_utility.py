@@ -1,26 +1,34 @@
 """How far is mechanism=auto from the best mechanism in hindsight?
 
-    python benchmarks/bench_utility.py [--size small|medium|full] [--out FILE] [--seconds N]
+    python benchmarks/bench_utility.py [--size SIZE] [--out FILE] [--seconds N] [--table]
 
 Every cell is a problem (public or generated), a relation and an epsilon. All mechanisms that auto
 chooses among, with the noise laws that it does not take, release ``--trials`` points each; the
 regret of a cell is the median excess risk of auto's choice over the least median. FILE gets a line
 for each cell as it is finished, and cells that stand in it are not run again, so that a run goes on
 where the last one ended; ``--seconds`` ends it early. At the end: regrets for each set, what falls
-when epsilon or n grows, and results above the floor. It prints, and exits with 0.
+when epsilon or n grows, and results above the floor. It prints, and exits with 0; ``--table``
+prints the risks of every cell as CSV instead.
+
+The size ``radius`` compares ``constraint.radius=auto`` with fixed radii at the same budget, by
+mechanism=auto throughout; excess risk there is over the optimum of the widest set compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,13 +43,22 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.runner.compose import public_radius
 from dperm_cli.solvers.optimum import solve, solve_or_load
 from dperm_cli.views.choose import open_view
 
 RELATIONS = ("add_remove", "replace_one")
-EPSILONS = {"small": (0.1, 10.0), "medium": (0.1, 1.0, 10.0), "full": (0.1, 0.3, 1.0, 3.0, 10.0)}
+EPSILONS = {
+    "small": (0.1, 10.0),
+    "medium": (0.1, 1.0, 10.0),
+    "full": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "radius": (0.1, 1.0, 10.0),
+}
+RADII = (0.1, 1.0, 10.0)
 # per record: risks below this are rounding of the optimum
 LEAST_RISK = 1e-6
+TABLE = ("name", "loss", "n", "p", "radius", "signal", "relation", "epsilon", "released", "chosen",
+         "risk")  # fmt: skip
 NOT_CHOSEN = {
     "objective_perturbation": [{"noise": "gamma"}, {"noise": "gaussian"}],
     "sufficient_statistics": [{"noise": "wishart"}, {"noise": "gaussian"}],
@@ -138,6 +155,15 @@ def list_sources(size: str) -> list[Source]:
             Source(n=2000, p=3),
             Source(n=5000, p=5, loss="squared", radius=2.0, signal=0.5, flips=0.1),
         ]
+    if size == "radius":
+        return [
+            *(Source(n=n, p=p) for n in (300, 3000) for p in (2, 10)),
+            *(Source(n=3000, p=5, signal=s) for s in (0.5, 50.0)),
+            *(Source(n=n, p=5, loss="squared", flips=0.1, signal=s)
+              for n in (500, 5000) for s in (0.3, 1.0)),
+            Source("breast_cancer"),
+            Source("diabetes", "squared"),
+        ]  # fmt: skip
     medium = [
         *(Source("breast_cancer", loss, r) for loss in ("logistic", "hinge") for r in (1.0, 10.0)),
         *(Source("diabetes", "squared", r) for r in (1.0, 10.0)),
@@ -211,6 +237,41 @@ def measure(source: Source, relation: str, epsilon: float, trials: int) -> CellR
     )
 
 
+def measure_radii(source: Source, relation: str, epsilon: float, trials: int) -> CellResult:
+    """Release auto's choice on balls of the radius of the public rule, and of fixed ones."""
+    auto, facts = registry.load("mechanism", "auto")(), _make(source).data.facts()
+    loss = registry.load("loss", source.loss)()
+    budget = Budget(epsilon, 1.0 / facts.n**2, relation)
+    asked: Any = SimpleNamespace(
+        constraint_config={"name": source.body, "radius": "auto"}, loss=loss, mechanism=auto,
+        mechanism_name="auto", kernel=None, population=None, relation=relation, privacy="approx",
+        delta=budget.delta, epsilon=epsilon,
+    )  # fmt: skip
+    own = public_radius.resolve_radius(asked, facts).value
+    widest = replace(source, radius=max(own, *RADII))
+    optimum, points = _find_optimum(widest), {}
+    for label, radius in (("radius auto", own), *((f"radius {r:g}", r) for r in RADII)):
+        problem = replace(_make(source), constraint=_make_set(source, facts, radius))
+        plan = auto.plan(problem.spec(), budget)
+        seeds = [seed_sequence(0, "bench", "radius", trial) for trial in range(trials)]
+        gate = Gate(seeds, plan=(plan.events, relation))
+        points[label] = auto.release(open_view(auto, problem), plan, gate).theta
+    problem, n = _make(source), facts.n
+    risks = {
+        label: float(np.median(problem.objective(theta) - optimum)) / n
+        for label, theta in points.items()
+    }
+    floor = float(problem.objective(problem.constraint.centre()) - optimum) / n
+    return CellResult(
+        asdict(source), relation, epsilon, floor, "radius auto", risks, {"radius auto": own}
+    )
+
+
+def _make_set(source: Source, facts: Any, radius: float) -> Any:
+    loss = registry.load("loss", source.loss)()
+    return registry.load("constraint", source.body)(radius, loss.dimension(facts))
+
+
 @lru_cache(maxsize=1)
 def _make(source: Source) -> Problem:
     return source.make()
@@ -239,7 +300,8 @@ def run_cells(size: str, trials: int, path: Path | None, seconds: float) -> Iter
                 if key not in done:
                     if time.monotonic() > end:
                         return
-                    done[key] = measure(source, relation, epsilon, trials)
+                    run = measure_radii if size == "radius" else measure
+                    done[key] = run(source, relation, epsilon, trials)
                     if path is not None:
                         with path.open("a") as file:
                             file.write(json.dumps(asdict(done[key])) + "\n")
@@ -287,19 +349,37 @@ def list_faults(found: Sequence[CellResult], room: float = 1.1) -> list[str]:
     return faults
 
 
+def list_risks(found: Sequence[CellResult]) -> str:
+    """CSV: a line for each cell and what was released there."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(TABLE)
+    for one in found:
+        source = [one.source[name] for name in TABLE[:6]]
+        for label, risk in one.risks.items():
+            chosen = "yes" if label == one.chosen else "no"
+            writer.writerow([*source, one.relation, one.epsilon, label, chosen, f"{risk:.4g}"])
+    return text.getvalue()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--size", choices=EPSILONS, default="small")
     parser.add_argument("--trials", type=int, default=15)
     parser.add_argument("--out", type=Path, help="a file with a line for each cell that is done")
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--table", action="store_true", help="print CSV of all risks instead")
     asked = parser.parse_args()
     found = []
     with threadpool_limits(1):
         for one in run_cells(asked.size, asked.trials, asked.out, asked.seconds):
             found.append(one)
             words = f"{one.source['name']} {one.source['loss']} {one.relation} {one.epsilon:g}"
-            print(f"{words}: {one.chosen}, regret {one.regret:.3g}", flush=True)
+            told = f"{words}: {one.chosen}, regret {one.regret:.3g}"
+            print(told, file=sys.stderr if asked.table else sys.stdout, flush=True)
+    if asked.table:
+        print(list_risks(found), end="")
+        return
     for name, row in summarise(found).items():
         print(f"{name:<32}" + "  ".join(f"{key} {value:.3g}" for key, value in row.items()))
     print("\n".join(list_faults(found)) or "nothing above the floor or falling with epsilon")

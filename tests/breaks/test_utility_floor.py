@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from itertools import pairwise
 
 import pytest
@@ -89,35 +90,61 @@ def test_regret_on_a_small_grid(task, dperm, tmp_path):
     assert max(found) <= 2.0
 
 
-# --- section 8, with 15 % and the noise of 40 trials -------------------------------------------
+# --- section 8: within 1.15 times, medians of 40 trials ----------------------------------------
 
 TARGETS = {
+    ("a9a", "10"): ((0.0275, 0.00143, 4.3e-5), (0.0501, 0.00431, 1.46e-4)),
     ("breast_cancer", "10"): ((0.25, 0.056, 0.0052), (0.36, 0.091, 0.0168)),
     ("breast_cancer", "1"): ((0.077, 0.0030, 6.5e-5), (0.115, 0.0095, 1.44e-4)),
+    ("cal_housing", "10"): ((0.0088, 3.3e-4, 4.3e-6), (0.0170, 8.8e-4, 1.7e-5)),
+    ("cal_housing", "1"): ((3.8e-4, 9.5e-6, 9.7e-8), (0.0018, 1.9e-5, 1.4e-7)),
     ("diabetes", "10"): ((0.058, 0.0084, 4.3e-4), (0.063, 0.0153, 0.00145)),
     ("diabetes", "1"): ((0.056, 0.0073, 2.6e-4), (0.060, 0.0125, 8.8e-4)),
+    ("yearpredictionmsd_10k", "10"): ((0.0121, 0.0060, 0.00147), (0.0127, 0.0075, 0.00187)),
+    ("yearpredictionmsd_10k", "1"): ((0.0048, 9.2e-4, 2.8e-5), (0.0055, 0.00146, 5.8e-5)),
 }
-
-
-# 0.46, 0.0071 and 0.56 where 0.25, 0.0052 and 0.36 were asked for
-NOT_REACHED = {
-    ("breast_cancer", "10", "add_remove"): [0.1, 10.0],
-    ("breast_cancer", "10", "replace_one"): [0.1],
+WITHIN = 1.15
+SHIPPED = ("breast_cancer", "diabetes")
+# what was measured where the target is missed, by epsilon
+NOT_REACHED: dict[tuple[str, str, str], dict[float, float]] = {
+    ("a9a", "10", "add_remove"): {1.0: 0.00172},
+    ("breast_cancer", "1", "add_remove"): {1.0: 0.0037, 10.0: 7.9e-05},
+    ("breast_cancer", "1", "replace_one"): {1.0: 0.0118, 10.0: 0.000166},
+    ("breast_cancer", "10", "add_remove"): {0.1: 0.458, 10.0: 0.00677},
+    ("breast_cancer", "10", "replace_one"): {0.1: 0.565},
+    ("cal_housing", "1", "add_remove"): {0.1: 0.000491},
+    ("cal_housing", "1", "replace_one"): {1.0: 2.99e-05, 10.0: 2.9e-07},
+    ("cal_housing", "10", "add_remove"): {1.0: 0.000467, 10.0: 1.09e-05},
+    ("cal_housing", "10", "replace_one"): {0.1: 0.0226, 10.0: 2.35e-05},
+    ("diabetes", "10", "add_remove"): {1.0: 0.00992},
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "radius"), TARGETS)
 @pytest.mark.parametrize(("place", "relation"), [(0, "add_remove"), (1, "replace_one")])
-def test_the_targets_of_shipped_data_sets(dataset, radius, place, relation, dperm):
+def test_the_targets_of_section_8(dataset, radius, place, relation, dperm):
+    """Where a target is missed it is missed by what was filed, to 15 %."""
+    if dataset not in SHIPPED and "DPERM_DATA_DIR" not in os.environ:
+        pytest.skip("needs DPERM_DATA_DIR")
     words = [f"dataset={dataset}", f"constraint.radius={radius}", f"privacy.relation={relation}"]
-    rows = judge(dperm, words)
-    missed = [
-        row["epsilon"]
-        for row, target in zip(rows, TARGETS[dataset, radius][place], strict=True)
-        if row[RISK] > 1.3 * target
-    ]
-    assert missed == NOT_REACHED.get((dataset, radius, relation), [])
+    rows, targets = judge(dperm, words), TARGETS[dataset, radius][place]
+    missed = {
+        row["epsilon"]: row[RISK]
+        for row, target in zip(rows, targets, strict=True)
+        if row[RISK] > WITHIN * target
+    }
+    filed = NOT_REACHED.get((dataset, radius, relation), {})
+    assert missed == {one: pytest.approx(risk, rel=0.15) for one, risk in filed.items()}
+
+
+@pytest.mark.slow
+def test_cal_housing_without_any_key(dperm):
+    """R2 of .61 at epsilon 1; the best of any mechanism and radius by looking was .593."""
+    if "DPERM_DATA_DIR" not in os.environ:
+        pytest.skip("needs DPERM_DATA_DIR")
+    row = run_row(dperm, "dataset=cal_housing", "epsilon=1", TRIALS)
+    assert row["test_metric"] >= 0.61
 
 
 @pytest.mark.slow

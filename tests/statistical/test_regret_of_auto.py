@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import math
+from pathlib import Path
+
 import pytest
 from threadpoolctl import threadpool_limits
 
 from benchmarks import bench_utility
+
+TABLE = Path(bench_utility.__file__).with_name("radius_regret.csv")
 
 
 def measure(size, trials, monkeypatch):
@@ -61,3 +67,47 @@ def test_regret_and_faults_are_told():
     assert len(faults) == 2
     assert "1.2 of the floor" in faults[0]
     assert "1.5 of that at less epsilon" in faults[1]
+
+
+def test_the_kept_table_of_radii():
+    """Regret of the public rule against the best fixed radius, as the committed table has it."""
+    with TABLE.open() as file:
+        rows = list(csv.DictReader(file))
+    cells: dict = {}
+    for row in rows:
+        cell = tuple(row[name] for name in bench_utility.TABLE[:8])
+        cells.setdefault(cell, {})[row["released"]] = float(row["risk"])
+    regrets = [
+        max(risks["radius auto"], bench_utility.LEAST_RISK)
+        / max(min(risks.values()), bench_utility.LEAST_RISK)
+        for risks in cells.values()
+    ]
+    assert len(regrets) == 72
+    assert {len(risks) for risks in cells.values()} == {1 + len(bench_utility.RADII)}
+    assert math.exp(sum(map(math.log, regrets)) / len(regrets)) <= 1.5
+    assert max(regrets) == pytest.approx(5.77, abs=0.01)
+
+
+@pytest.mark.slow
+def test_the_regret_of_the_public_radius(monkeypatch):
+    sources = [one for one in bench_utility.list_sources("radius") if one.n in (300, 500)]
+    monkeypatch.setattr(bench_utility, "list_sources", lambda size: sources)
+    with threadpool_limits(1):
+        found = list(bench_utility.run_cells("radius", 25, None, float("inf")))
+    assert len(found) == 6 * len(sources)
+    assert {one.chosen for one in found} == {"radius auto"}
+    assert bench_utility.summarise(found)["all"]["mean"] <= 1.5
+
+
+def test_a_radius_of_the_public_rule_is_one_of_those_compared():
+    """On the same seed the ball of the rule and one of that radius release the same."""
+    source = bench_utility.Source(n=300, p=2)
+    found = bench_utility.measure_radii(source, "add_remove", 10.0, 2)
+    assert found.predicted == {"radius auto": 10.0}
+    assert found.risks["radius auto"] == found.risks["radius 10"]
+    assert found.risks["radius 0.1"] > 10.0 * found.risks["radius 10"]
+    assert found.floor > found.risks["radius 0.1"]
+    table = bench_utility.list_risks([found]).splitlines()
+    assert table[0].split(",") == list(bench_utility.TABLE)
+    assert len(table) == 5
+    assert [line.split(",")[9] for line in table[1:]] == ["yes", "no", "no", "no"]
