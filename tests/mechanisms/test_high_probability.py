@@ -100,7 +100,7 @@ def test_the_worst_run_can_be_chosen_however_rare_that_is(monkeypatch):
     runs = [mechanism.inner.release(view, plan.inner, gate).theta for _ in range(mechanism.runs)]
     values = np.stack([problem.objective(run) for run in runs])
     apart = np.ptp(values, axis=0)
-    steep = dataclasses.replace(plan.events[-1], exponent=45.0 / float(np.min(apart)))
+    steep = dataclasses.replace(plan.events[-1], exponent=40.0 / float(np.min(apart)))
     assert np.all(steep.exponent * apart < 700.0)
     plan = dataclasses.replace(plan, events=(*plan.events[:-1], steep))
     least = np.full(len(seeds), 2.0**-53)

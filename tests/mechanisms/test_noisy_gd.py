@@ -14,7 +14,9 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, theory_bound, theory_step
 from dperm_cli.mechanisms.shared import step_schedule
+from dperm_cli.mechanisms.shared.secure_plan import bound_gradient_error, secure_plan
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
+from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -62,19 +64,51 @@ def scaled(problem, rows=1.0, n=1):
 
 @pytest.mark.parametrize(("steps", "sigma"), [(10, 26.719), (100, 84.494), (1000, 267.19)])
 def test_sigma_is_the_exact_gaussian_one(steps, sigma):
-    """sigma = 2 L sqrt(T) / mu(1, 1e-6) under replace_one, half of it under add_remove."""
-    spec = small_problem(n=1000).spec()
+    """sigma = 2 L sqrt(T) / mu(1, 1e-6) under replace_one, half of it under add_remove.
+
+    For the hinge loss: two of its gradients can be 2 L apart.
+    """
+    spec = small_problem("hinge", n=1000).spec()
     plan = NoisyGd(steps=steps).plan(spec, BUDGET)
     assert plan.noise_scale / spec.lipschitz == pytest.approx(sigma, rel=2e-5)
     half = NoisyGd(steps=steps).plan(spec, dataclasses.replace(BUDGET, relation="add_remove"))
     assert half.noise_scale == pytest.approx(plan.noise_scale / 2, rel=1e-9)
 
 
+@pytest.mark.parametrize("radius", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_replaced_record_moves_the_sum_by_the_gap_of_two_gradients(loss, radius):
+    """sigma = G sqrt(T) / mu, G < 2 L the largest distance of two records' gradients."""
+    spec = small_problem(loss, radius=radius, n=1000).spec()
+    plan = NoisyGd(steps=50).plan(spec, BUDGET)
+    gap = spec.gradient_gap
+    assert spec.lipschitz < gap < 2.0 * spec.lipschitz
+    expected = gap * math.sqrt(50.0) / calibrate.mu(1.0, 1e-6)
+    assert plan.noise_scale == pytest.approx(expected, rel=1e-9)
+    assert plan.guarantee.epsilon <= 1.0
+    added = NoisyGd(steps=50).plan(spec, dataclasses.replace(BUDGET, relation="add_remove"))
+    assert added.noise_scale == pytest.approx(expected * spec.lipschitz / gap, rel=1e-9)
+
+
+def test_the_gap_survives_the_grid():
+    """It grows by twice the error of a computed gradient and one diagonal: next to nothing."""
+    problem = small_problem("logistic", radius=2.0, n=1000)
+    spec = problem.spec()
+    plan = NoisyGd().plan(spec, BUDGET)
+    moved, grid = secure_plan(NoisyGd(), plan, spec, problem.loss)
+    (event,) = moved.events
+    error = bound_gradient_error(spec, problem.loss)
+    assert event.gap == spec.gradient_gap + 2.0 * error + math.sqrt(spec.p) * grid.step
+    assert event.sensitivity("replace_one") == event.gap < 1.9 * spec.lipschitz
+    assert plan.noise_scale < moved.noise_scale < (1.0 + 1e-6) * plan.noise_scale
+
+
 def test_plan_has_one_event_and_default_settings():
     spec = small_problem().spec()
     plan = NoisyGd().plan(spec, BUDGET)
     (event,) = plan.events
-    assert (event.record_norm, event.count, event.gap) == (spec.lipschitz, plan.steps, None)
+    facts = (spec.lipschitz, plan.steps, spec.gradient_gap)
+    assert (event.record_norm, event.count, event.gap) == facts
     assert plan.settings == {"step_size": "auto", "averaging": "adaptive", "momentum": 0.9}
     theory = NoisyGd(step_size="theory").plan(spec, BUDGET).settings
     assert (theory["averaging"], theory["momentum"]) == ("uniform", 0.0)

@@ -76,7 +76,12 @@ return (point, high, value, at_high)""",
     Patch(
         "add_remove's sensitivity under replace_one", "base.largest_move",
         "2.0 * record if gap is None else min(gap, 2.0 * record)",
-        "record if gap is None else min(gap, 2.0 * record)", "replay noisy_gd",
+        "record if gap is None else min(gap, record)", "replay noisy_gd",
+    ),
+    Patch(
+        "half the gap of two gradients", "noisy_gd.NoisyGd.events",
+        "spec.gradient_gap",
+        "spec.gradient_gap / 2", "replay noisy_gd",
     ),
     Patch(
         "half the sensitivity under add_remove", "base.largest_move",

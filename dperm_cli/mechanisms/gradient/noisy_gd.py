@@ -42,8 +42,9 @@ class NoisyGd(Mechanism):
 
     Algorithm: [BST14, Note 2 after Thm 2.1]; T = 200 full gradients. Guarantee: (epsilon, delta)
     with sigma = sensitivity * sqrt(T) / mu(epsilon, delta), exact for T Gaussian releases;
-    sensitivity 2 L (replace_one) or L (add_remove); trust: central. ``noise_scale`` is sigma, in
-    the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
+    sensitivity G under replace_one (G <= 2 L bounds the difference of two records' gradients at a
+    point of the set) or L under add_remove; trust: central. ``noise_scale`` is sigma, in the unit
+    of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
     Unsupported: delta = 0; ``calibration=paper`` (the paper states no sigma for full gradients).
 
     ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum.
@@ -84,7 +85,7 @@ class NoisyGd(Mechanism):
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
-        return (Gaussian(scale, spec.lipschitz, self._steps()),)
+        return (Gaussian(scale, spec.lipschitz, self._steps(), gap=spec.gradient_gap),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the descent, all trials at once."""

@@ -27,6 +27,7 @@ from dperm_cli.sets import make_ball
 from tests.theory.worked_examples.formulas import (
     BOTH,
     find_delta,
+    find_logistic_gap,
     find_mu,
     make_plan,
     state_logistic,
@@ -112,13 +113,14 @@ def compare_predictions() -> Worked:
     slope = agree(1 / (1 + math.exp(-1)), spec.lipschitz)
     assert first.plan.settings["noise"] == "gamma"
     scale = first.plan.noise_scale
-    noise = agree(2 * slope / find_mu(1.0, 1e-6), second.plan.noise_scale / math.sqrt(200))
+    gap = find_logistic_gap()
+    noise = agree(gap / find_mu(1.0, 1e-6), second.plan.noise_scale / math.sqrt(200))
     for amount, factor, found in ((scale * math.sqrt(6), 1, first), (noise, 0.85, second)):
         x = amount * math.sqrt(5) / (1000 * slope)
         log = -5.20 + 0.28 * math.log(x) - 1.80 * math.log1p(1 / (30 * x)) + 0.58 * math.log(5)
         results += [amount, x, -log, agree(factor * slope * math.exp(log), found.risk)]
     inputs = (1000, 5, 1e-6, 0.85, 5.20, 0.28, 1.80, 0.58, 30)
-    return Worked(inputs, (scale, slope, 2 * slope, *results))
+    return Worked(inputs, (scale, slope, gap, *results))
 
 
 @works_out("projected")

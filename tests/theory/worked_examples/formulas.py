@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
 from scipy.stats import norm
 
 from dperm_cli.core import registry
@@ -28,6 +29,15 @@ def find_delta(epsilon: float, mu: float) -> float:
 def find_mu(epsilon: float, delta: float) -> float:
     """The mu whose delta at epsilon is the given one."""
     return float(brentq(lambda mu: find_delta(epsilon, mu) - delta, 1e-3, 50.0, xtol=1e-14))
+
+
+def find_logistic_gap() -> float:
+    """The distance of logistic gradients at margins up to 1: max of 2 sqrt(1 - c^2) sigma(c)."""
+    found = minimize_scalar(
+        lambda c: -2 * math.sqrt(1 - c * c) * expit(c), bounds=(0.0, 1.0), method="bounded",
+        options={"xatol": 1e-9},
+    )  # fmt: skip
+    return float(-found.fun)
 
 
 def state_facts(p: int = 5, **facts) -> ProblemSpec:

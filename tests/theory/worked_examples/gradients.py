@@ -20,9 +20,11 @@ from tests.theory.worked_examples.formulas import (
     BOTH,
     PURE,
     compose_laws,
+    find_logistic_gap,
     find_mu,
     make_plan,
     state_facts,
+    state_logistic,
 )
 from tests.theory.worked_examples.pages import Worked, agree, works_out
 
@@ -33,7 +35,11 @@ def descend_on_full_gradients() -> Worked:
     scale = agree(2 * math.sqrt(200) / mu, make_plan("noisy_gd", BOTH).noise_scale)
     size = math.sqrt(1000.0**2 + 5 * scale**2)
     bound = agree(2 * size / math.sqrt(200), noisy_gd.theory_bound(state_facts(), scale, 200))
-    return Worked((1000, 5, 1, 1e-6, 200), (mu, scale, size, bound, bound / 1000))
+    slope, gap = 1 / (1 + math.exp(-1)), find_logistic_gap()
+    plan = make_plan("noisy_gd", BOTH, state_logistic())
+    less = agree(gap * math.sqrt(200) / mu, plan.noise_scale)
+    logistic = (slope, gap, less, 2 * slope * math.sqrt(200) / mu)
+    return Worked((1000, 5, 1, 1e-6, 200), (mu, scale, size, bound, bound / 1000, *logistic))
 
 
 def compose_batches(scale: float, epsilon: float) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import expit
 from scipy.stats import chi
 
 from dperm_cli.bounds.fkt20 import PhaseFacts
@@ -23,6 +21,7 @@ from tests.theory.worked_examples.formulas import (
     BOTH,
     PURE,
     find_delta,
+    find_logistic_gap,
     find_mu,
     make_plan,
     state_facts,
@@ -32,15 +31,6 @@ from tests.theory.worked_examples.pages import Worked, agree, works_out
 
 RIDGE = {"regulariser": Regulariser(0.1)}
 HALVES = [500, 250, 125, 62, 31, 15, 7, 3, 1]
-
-
-def find_logistic_gap() -> float:
-    """The largest 2 sqrt(1 - c^2) sigma(c) for c in [0, 1]."""
-    found = minimize_scalar(
-        lambda c: -2 * math.sqrt(1 - c * c) * expit(c), bounds=(0.0, 1.0), method="bounded",
-        options={"xatol": 1e-9},
-    )  # fmt: skip
-    return float(-found.fun)
 
 
 def find_move() -> tuple[float, float, float]:
