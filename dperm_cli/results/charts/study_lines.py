@@ -75,8 +75,7 @@ def _list_bounds(rows: Sequence[Row], kind: str, owned: bool) -> list[ReferenceL
         if what == "bound":
             line = _line(kind, f"{side} bound {theorem}{whose}", group)
         elif constant is not None:
-            comma = "," if whose else ""
-            line = _line(kind, f"{side} order {theorem}{whose}{comma}", group, constant)
+            line = _line(kind, f"{side} order {theorem}{whose}", group, constant)
         else:
             continue
         of = distinct(group, "_name")
