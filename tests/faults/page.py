@@ -27,7 +27,8 @@ MATRIX = "test_matrix.py"
 NUMBERS = f"{MATRIX}::test_numbers_hold"
 SUITE = f"{MATRIX}::test_the_default_fault_tests_hold"
 INSTALLED, NATIVE = "installed", "as it is"
-CHANGED, NONE_KEPT = "the test was changed since its last run", "no run of it is kept"
+CHANGED = "the test, or what it uses of the tests, was changed since its last run"
+NONE_KEPT = "no run of it is kept"
 INTRODUCTION = f"""# Faults
 
 What was done to dperm, and what came of it. `make faults-page` writes this page from the tests in
@@ -35,8 +36,8 @@ What was done to dperm, and what came of it. `make faults-page` writes this page
 
 - **{HELD}**: dperm does what the test asks. **{BROKE}**: it does not. **{FILED}**: it does not, for
   the reason that stands beside it.
-- **{NOT_RUN}**: why not stands beside it. Where a test was changed after its verdict, the verdict
-  says nothing about it any more.
+- **{NOT_RUN}**: why not stands beside it. Where a test, or what it uses of the tests, was changed
+  after its verdict, the verdict says nothing about it any more.
 
 Which of these tests run when is said in [CONTRIBUTING.md](../CONTRIBUTING.md#what-runs-when).
 """

@@ -7,7 +7,6 @@ The verdicts of a run take the place of earlier ones of the same cases in ``verd
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import os
 import platform
@@ -17,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+
+from tests.faults.sources import Sources
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "verdicts.json"
@@ -28,7 +29,7 @@ _MOST_LETTERS = 160
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one case: ``digest`` is of the test's source, ``machine`` says where it ran."""
+    """What came of one case: ``digest`` is of the test as it was, ``machine`` says where it ran."""
 
     verdict: str
     why: str
@@ -39,7 +40,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class FaultTest:
-    """A test function of this folder, and the first line of its docstring."""
+    """A test function of this folder, and the first line of its docstring.
+
+    ``digest`` is of its code and of all that this uses of the tests: see ``sources.py``.
+    """
 
     file: str
     name: str
@@ -54,11 +58,12 @@ class FaultTest:
 def list_tests(folder: Path = FOLDER) -> list[FaultTest]:
     """The test functions of a folder as they are written, file by file."""
     found = []
+    sources = Sources(folder.parents[1])
     for path in sorted(folder.glob("test_*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 text = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
-                digest = hashlib.blake2b(ast.unparse(node).encode(), digest_size=8).hexdigest()
+                digest = sources.digest_test(path, node.name)
                 found.append(FaultTest(path.name, node.name, text, digest))
     return found
 
@@ -76,12 +81,18 @@ def read_verdicts(path: Path = KEPT) -> dict[str, Verdict]:
 
 
 def write_verdicts(found: dict[str, Verdict], path: Path = KEPT) -> None:
-    """Keep verdicts beside those of other cases; what is of an earlier form of a test goes."""
+    """Keep verdicts beside those of other cases.
+
+    What is of an earlier form of a test goes when the test is run again: until then the page says
+    that the test was changed.
+    """
     written = {test.key: test.digest for test in list_tests(path.parent)}
+    again = {name_test(case) for case in found}
     kept = {
         case: verdict
         for case, verdict in read_verdicts(path).items()
-        if written.get(name_test(case)) == verdict.digest
+        if name_test(case) in written
+        if name_test(case) not in again or written[name_test(case)] == verdict.digest
     } | found
     machines = sorted({verdict.machine for verdict in kept.values()})
     verdicts = {

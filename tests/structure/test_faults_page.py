@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +140,111 @@ def test_verdicts_of_other_cases_stay_and_of_changed_tests_go(kept):
     assert f"{key}[1]" not in after
     assert after.pop(f"{key}[2]") == new
     assert after == {case: one for case, one in before.items() if name_test(case) != key}
+
+
+def test_stale_verdicts_of_other_tests_stay_and_are_shown_as_such(tmp_path):
+    path, (one, other) = tmp_path / "verdicts.json", TESTS[:2]
+    (tmp_path / one.file).write_text((page.FOLDER / one.file).read_text())
+    stale = {f"{one.key}[{case}]": Verdict(HELD, "", 1.0, "before", "m") for case in "ab"}
+    write_verdicts(stale, path)
+    new = {other.key: Verdict(HELD, "", 1.0, "now", "m")}
+    write_verdicts(new, path)
+    assert read_verdicts(path) == stale | new
+    assert f"2 not run: {page.CHANGED}" in page.render([one], read_verdicts(path))
+
+
+TREE = {
+    "faults/test_a.py": """
+        from tests.faults.helper import FEW, unused
+        from tests.other import fixture
+        PROGRAM = "import sys"
+        OTHER = 1
+        MORE = [FEW for _ in range(2)]
+
+        @pytest.mark.parametrize("case", MORE)
+        def test_it(case, near, request):
+            start("tests.faults.program", PROGRAM, case)
+            request.getfixturevalue("named")
+    """,
+    "faults/helper.py": """
+        BASE = 2
+        FEW = make(BASE)
+        def make(base):
+            return base + 1
+        def unused():
+            return BASE
+    """,
+    "faults/program.py": """
+        from tests.other import deep
+        def main():
+            deep()
+    """,
+    "faults/conftest.py": """
+        SIZE = 3
+        @pytest.fixture
+        def near(far):
+            return SIZE
+    """,
+    "conftest.py": """
+        from tests.other import fixture as far
+        @pytest.fixture
+        def named():
+            return "here"
+        @pytest.fixture
+        def of_others():
+            return 0
+    """,
+    "other.py": """
+        @pytest.fixture
+        def fixture():
+            return 4
+        def deep():
+            return 5
+        def shallow():
+            return 6
+    """,
+}
+USED = [("faults/test_a.py", "import sys", "import os"),
+        ("faults/helper.py", "BASE = 2", "BASE = 3"), ("faults/helper.py", "base + 1", "base + 2"),
+        ("faults/program.py", "deep()\n", "deep(1)\n"),
+        ("faults/conftest.py", "SIZE = 3", "SIZE = 4"), ("conftest.py", '"here"', '"there"'),
+        ("other.py", "return 4", "return 5"), ("other.py", "return 5", "return 6")]  # fmt: skip
+NOT_USED = [("faults/test_a.py", "OTHER = 1", "OTHER = 2"), ("conftest.py", "return 0", "return"),
+            ("faults/helper.py", "return BASE", "return BASE + 1"),
+            ("faults/helper.py", "BASE = 2", "BASE  =  2  # more"),
+            ("faults/program.py", "main():", 'main():\n    """Words."""'),
+            ("other.py", "return 6", "return 7")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [*((*change, True) for change in USED), *((*change, False) for change in NOT_USED)],
+)
+def test_a_digest_is_of_all_that_a_test_uses_of_the_tests(file, old, new, changes, tmp_path):
+    digests = []
+    for text in (old, new):
+        for name, source in TREE.items():
+            path = tmp_path / "tests" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(source).replace(old, text if name == file else old))
+        (test,) = list_tests(tmp_path / "tests" / "faults")
+        digests.append(test.digest)
+    assert old in textwrap.dedent(TREE[file])
+    assert (digests[0] != digests[1]) == changes
+
+
+@pytest.mark.parametrize("test", ["test_numbers_hold", "test_every_generator_is_compared"])
+def test_a_new_generator_makes_verdicts_stale(test, tmp_path):
+    shutil.copytree(page.FOLDER, tmp_path / "tests" / "faults")
+    (folder,) = tmp_path.glob("tests/faults")
+    path = folder / "test_processors.py"
+    before = {one.name: one.digest for one in list_tests(folder)}
+    path.write_text(path.read_text().replace('"few_directions": {},', '"another": {},'))
+    after = {one.name: one.digest for one in list_tests(folder)}
+    assert before[test] != after[test]
+    kept = "test_a_run_is_keyed_alike_and_its_numbers_are_close"
+    assert before[kept] == after[kept]
+    assert {one.name: one.digest for one in TESTS if one.name == test}[test] == before[test]
 
 
 def test_reasons_are_a_line_without_paths():
