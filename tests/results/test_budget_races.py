@@ -107,7 +107,7 @@ def start_forks():
 
 
 def end_of(worker):
-    worker.join(120)
+    worker.join(600)
     return worker.exitcode
 
 
@@ -122,7 +122,7 @@ def start_programs():
             workers.append(subprocess.Popen(command, stdout=said, stderr=wrong, env=env))
     fits = FORK.Process(target=fit_until_refused)
     fits.start()
-    ends = [(worker.pid, partial(worker.wait, 120)) for worker in workers]
+    ends = [(worker.pid, partial(worker.wait, 600)) for worker in workers]
     return [*ends, (fits.pid, partial(end_of, fits))]
 
 
