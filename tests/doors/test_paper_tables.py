@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import re
 import shutil
 import subprocess
 
 import pytest
+import yaml
 
-from tests.doors._doors import dperm, public, table
+from dperm_cli.results.claims import experiment_tables
+from dperm_cli.results.tables.chosen_table import ChosenTable, Group
+from dperm_cli.results.tables.latex_table import write_latex
+from tests.doors._doors import ROOT, dperm, public, table
 
 LATEX = next((path for name in ("pdflatex", "lualatex") if (path := shutil.which(name))), None)
 # 3.3 inches hold 53 letters of 4.5 pt, the mean of a 9 pt font
 COLUMN = 53
 ARTICLE = r"""\documentclass[twocolumn]{article}
-\usepackage{booktabs,graphicx,caption,threeparttable,siunitx,array,amsmath}
+\usepackage{booktabs}
 \begin{document}
 %s
 \end{document}
 """
+needs_latex = pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed")
+
+
+def compile_page(text: str, folder) -> str:
+    """Compile tables in an article of two columns; the log."""
+    (folder / "page.tex").write_text(ARTICLE % text)
+    done = subprocess.run(
+        [LATEX, "-interaction=nonstopmode", "-halt-on-error", "page.tex"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    return (folder / "page.log").read_text(errors="replace")
 
 
 def body_rows(tex: str) -> list[list[str]]:
@@ -131,19 +153,43 @@ def test_report_writes_the_columns_one_asked_for(study_folder, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed")
+@needs_latex
 def test_it_compiles_without_an_overfull_box(tex, tmp_path):
-    (tmp_path / "page.tex").write_text(ARTICLE % tex)
-    done = subprocess.run(
-        [LATEX, "-interaction=nonstopmode", "-halt-on-error", "page.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull" not in (tmp_path / "page.log").read_text(errors="replace")
+    assert "Overfull" not in compile_page(tex, tmp_path)
+
+
+def read_kept_table(name: str) -> ChosenTable:
+    """The table of an experiment from the points that are kept of it, as ``table.tex`` has it."""
+    conf = yaml.safe_load((ROOT / "conf/experiment" / f"{name}.yaml").read_text())
+    titles = {part: keys.get("text") or part for part, keys in conf["parts"].items()}
+    with (ROOT / "experiments" / name / "table.csv").open() as file:
+        points = list(csv.DictReader(file))
+    groups = []
+    for part, lines in itertools.groupby(points, lambda point: point["part"]):
+        texts, before = [], None
+        for point in lines:
+            values = [read_value(word) for word in point.values()]
+            texts.append(experiment_tables.write_point(values, point["curve"] != before))
+            before = point["curve"]
+        words = "; ".join(titles.get(word, word) for word in part.split("+"))
+        groups.append(Group(words, tuple(texts)))
+    return ChosenTable(conf["text"], experiment_tables.POINT_COLUMNS, tuple(groups), ())
+
+
+def read_value(word: str):
+    if word in ("", "true", "false"):
+        return {"": None, "true": True, "false": False}[word]
+    return float(word) if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", word) else word
+
+
+@needs_latex
+@pytest.mark.parametrize("width", ["single", "double"])
+def test_the_table_of_an_experiment_compiles(width, tmp_path):
+    table = read_kept_table("bst14_table1")
+    assert sum(len(group.lines) for group in table.groups) > 50
+    text = write_latex(table, width)
+    assert text.count("noisy") > 10
+    assert "Overfull" not in compile_page(text, tmp_path)
 
 
 @pytest.mark.slow

@@ -250,7 +250,6 @@ def test_a_long_table_goes_on_in_another_float():
     assert sum(f"m{i} &" in text for i in range(100)) == 100
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(LATEX is None, reason="no LaTeX is installed")
 def test_latex_has_no_overfull_box(tmp_path):
     rows = summed(study_rows(), trial_rows("z", mechanism="high_probability(localization(a_b))"))

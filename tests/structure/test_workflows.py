@@ -113,6 +113,17 @@ def test_the_workflow_of_the_tests_runs_what_ci_runs():
     assert set(line[1].split()) - set(re.findall(r"make ([\w-]+)", steps)) == set()
 
 
+def test_tables_are_compiled_where_the_tests_run():
+    """Without LaTeX the tests of ``table.tex`` skip, and nobody sees it."""
+    job = list_jobs(HOST / "workflows/tests.yml")["tests"]
+    steps = [step.get("run", "") for step in job["steps"]]
+    found = next(place for place, text in enumerate(steps) if "texlive-latex-base" in text)
+    assert "texlive-latex-recommended" in steps[found]
+    assert job["steps"][found]["if"] == "runner.os == 'Linux'"
+    tests = [place for place, text in enumerate(steps) if text.startswith("make test")]
+    assert found < min(tests)
+
+
 def test_only_the_last_job_of_a_release_has_rights():
     jobs = list_jobs(HOST / "workflows/publish.yml")
     assert [name for name, job in jobs.items() if "permissions" in job] == ["publish"]

@@ -151,7 +151,7 @@ def _choose_cells(
     return [Column(name, head, i in left) for i, (name, head) in pairs], groups
 
 
-_POINT_COLUMNS = (
+POINT_COLUMNS = (
     Column("curve", "curve", left=True, needed=True), Column("at", "at", left=True, needed=True),
     Column("value", "value"), Column("slope", "slope"), Column("band", BAND_WORDS),
     Column("bound_upper", "upper bound"), Column("bound_lower", "lower bound"),
@@ -165,7 +165,7 @@ def _choose_points(
     groups = []
     for panel in about["plot"]:
         texts = [
-            _write_point(line, first=place == 0)
+            write_point(line, first=place == 0)
             for curve in curves(rows, panel)
             for place, line in enumerate(_lines(panel, curve))
         ]
@@ -173,15 +173,18 @@ def _choose_points(
             what = f"{make_selection(panel).statistic} {panel['y'].replace('_', ' ')}"
             groups.append(Group(f"{title(about, panel)}; {what}", tuple(texts)))
     every = [line for group in groups for line in group.lines]
-    kept = [
-        i for i in range(len(_POINT_COLUMNS)) if any(line[i] not in ("-", "") for line in every)
-    ]
-    made = ChosenTable("", _POINT_COLUMNS, tuple(groups), ()).keep_columns(kept)
+    kept = [i for i in range(len(POINT_COLUMNS)) if any(line[i] not in ("-", "") for line in every)]
+    made = ChosenTable("", POINT_COLUMNS, tuple(groups), ()).keep_columns(kept)
     return list(made.columns), list(made.groups)
 
 
-def _write_point(line: Sequence[Any], first: bool) -> tuple[str, ...]:
-    """The cells of a point; the first of a curve has the slope of all."""
+def write_point(line: Sequence[Any], first: bool) -> tuple[str, ...]:
+    """The cells of a point in ``POINT_COLUMNS``; the first of a curve has the slope of all.
+
+    Args:
+        line: The values that ``table.csv`` has of it, in the order of ``POINTS``.
+        first: Whether it is the first of its curve.
+    """
     point = dict(zip(POINTS, line, strict=True))
     low, high = point["q05"], point["q95"]
     half = (high - low) / 2 if None not in (low, high) and point["trials"] > 1 else None
