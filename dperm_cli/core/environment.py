@@ -15,7 +15,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from dperm_cli.core import memory_limits, standard_streams
+from dperm_cli.core import memory_limits, standard_streams, system_calls
 from dperm_cli.core.errors import InputError, describe_error
 from dperm_cli.core.system_calls import GROUP_SIGNALS
 
@@ -70,9 +70,12 @@ def settle() -> None:
     """Make a process of its own ready: its streams work, and libraries start no threads.
 
     One thread, whatever the environment says: sums of several have other last bits, and processes
-    fight over cores. Where machine code is kept is settled with the room that compiles.
+    fight over cores. Where machine code is kept is settled with the room that compiles. Where
+    addresses are limited, none are reserved for each thread.
     """
     standard_streams.settle()
+    if system_calls.read_address_limit() is not None:
+        system_calls.use_one_arena()
     os.environ.update(dict.fromkeys(THREADS, "1"))
 
 

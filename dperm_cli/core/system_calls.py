@@ -25,6 +25,7 @@ GROUP_SIGNALS: tuple[signal.Signals, ...] = tuple(
     for name in ("SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)
 )
+_ARENA_MAX = -8  # the number of this setting in glibc's mallopt
 
 
 def user_number() -> int:
@@ -121,6 +122,18 @@ def read_address_limit() -> int | None:
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if soft == resource.RLIM_INFINITY else soft
+
+
+def use_one_arena() -> None:
+    """Have all threads share one arena of memory, where the C library can: each more reserves room.
+
+    A thread's own arena reserves 64 MiB of addresses, used or not, and ``ulimit -v`` counts them.
+    """
+    if sys.platform == "linux":
+        import ctypes  # only where there is a limit: it takes time
+
+        with contextlib.suppress(OSError, AttributeError):  # a C library without it
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def read_peak() -> int | None:

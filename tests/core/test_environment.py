@@ -162,3 +162,37 @@ def test_a_lack_of_memory_says_what_to_do(error):
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space"), ValueError("memory")])
 def test_other_errors_are_no_lack_of_memory(error):
     assert environment.find_shortage(error) is None
+
+
+ROOM_OF_THREADS = """
+import threading
+from dperm_cli.core import environment
+environment.settle()
+def read_size():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmSize"))
+before, go = read_size(), threading.Event()
+ready = threading.Barrier(5)
+def work():
+    kept = [bytearray(100_000) for _ in range(4)]
+    ready.wait()
+    go.wait()
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+ready.wait()
+print((read_size() - before) >> 10)
+go.set()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not hold to ulimit -v")
+def test_threads_reserve_no_room_where_addresses_are_limited():
+    """Four threads take their stacks, and not 64 MiB each beside them."""
+    grown = {}
+    for limit in ("unlimited", str(8 << 20)):
+        shell = f'ulimit -v {limit}; ulimit -s 8192; exec "$0" -c "$1"'
+        command = ["sh", "-c", shell, sys.executable, ROOM_OF_THREADS]
+        grown[limit] = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert grown[str(8 << 20)] < 100
+    assert grown["unlimited"] >= 4 * 64
