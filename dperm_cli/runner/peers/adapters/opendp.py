@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
@@ -34,7 +33,8 @@ def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
 
 def _add_noise(vector: np.ndarray, sensitivity: float, epsilon: float, delta: float) -> Any:
     """The vector with OpenDP's Gaussian noise."""
-    dp: Any = importlib.import_module("opendp.prelude")
+    import opendp.prelude as dp  # pyright: ignore[reportMissingImports]
+
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
 
