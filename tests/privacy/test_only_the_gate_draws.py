@@ -49,6 +49,7 @@ GENERATORS = {
     "core/files.py",  # names of temporary files
     "runner/sweep/shared_data.py",  # names of temporary folders
     "runner/forecasts/risk_curves.py",  # records and noise of problems that stand for another
+    "runner/forecasts/choice_forecast.py",  # choices on such problems; no records are read
     "runner/forecasts/rehearsal.py",  # which of the public records a forecast runs on
 }
 MODULES = {"random", "secrets", "uuid"}

@@ -55,6 +55,9 @@ LINE_STYLES = {
 }
 
 
+LINEAR = "linear"  # a scale of an axis
+
+
 @dataclass(frozen=True)
 class Axis:
     """An axis; ``scale`` is log, linear, or names.
@@ -169,7 +172,7 @@ class Panel:
         """The ends of the vertical axis."""
         beyond = [y for line in self.lines if line.kind != "floor" for y in line.ys]
         floors = [y for line in self.lines if line.kind == "floor" for y in line.ys]
-        if self.y.scale == "linear":
+        if self.y.scale == LINEAR:
             shown = [y for p in self.points for y in (p.value, p.low, p.high)]
             shown = [y for y in (*shown, *floors, *beyond) if math.isfinite(y)]
             margin = 0.05 * (max(shown) - min(shown)) or 0.5
@@ -197,13 +200,13 @@ class Panel:
 
     def select_points(self, curve: Curve) -> list[Point]:
         """The curve's points that the scales can show."""
-        linear = self.y.scale == "linear"
+        linear = self.y.scale == LINEAR
         return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale != "log")
                 and (linear or p.height > p.resolution)]  # fmt: skip
 
     def height_of(self, point: Point) -> float:
         """Where the point lies on the vertical axis."""
-        return point.value if self.y.scale == "linear" else point.height
+        return point.value if self.y.scale == LINEAR else point.height
 
 
 @dataclass(frozen=True)

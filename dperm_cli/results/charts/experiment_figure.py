@@ -10,6 +10,7 @@ from dperm_cli.results.charts import chart_model
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
     LINE_STYLES,
+    LINEAR,
     METRIC_WORDS,
     SATURATED_WORDS,
     Axis,
@@ -119,12 +120,12 @@ def _panel(
     looks: Mapping[str, tuple[int, int]],
 ) -> Panel:
     statistic = _STATISTICS.get(panel.get("statistic", ""), "")
-    linear = panel.get("scale") == "linear" or panel["y"] in _METRICS
+    linear = panel.get("scale") == LINEAR or panel["y"] in _METRICS
     printed = panel.get("paper")
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),
-        y=Axis(statistic + name_quantity(rows, panel), "linear" if linear else "log"),
+        y=Axis(statistic + name_quantity(rows, panel), LINEAR if linear else "log"),
         curves=tuple(_curve(curve, *looks[curve.label]) for curve in sort_curves(found)),
         lines=tuple(
             _line(kind.removeprefix("population_"), line, looks[curve.label][0])

@@ -10,6 +10,7 @@ from typing import Any
 from dperm_cli.results.charts.chart_model import (
     DASHES,
     GREY,
+    LINEAR,
     Curve,
     Panel,
     ReferenceLine,
@@ -101,7 +102,7 @@ def _draw_curve(
 ) -> None:
     """Band, line and marks of a curve, at the places given."""
     xs, ys = [x for x, _ in points], [panel.height_of(p) for _, p in points]
-    names, linear = panel.x.scale == "names", panel.y.scale == "linear"
+    names, linear = panel.x.scale == "names", panel.y.scale == LINEAR
     if any(p.trials > 1 for _, p in points):
         end = place.get_ylim()[0]  # a band that reaches 0 runs off a logarithmic axis
         lows = [p.low if linear else p.shown_low or end for _, p in points]
@@ -266,7 +267,7 @@ def _number_places(place: Any, panel: Panel, size: PanelSize) -> None:
     xs = panel.xs
     if not xs:
         return
-    if panel.x.scale == "linear":
+    if panel.x.scale == LINEAR:
         room = 0.05 * (xs[-1] - xs[0]) or 0.5
         place.set_xlim(xs[0] - room, xs[-1] + room)
     else:

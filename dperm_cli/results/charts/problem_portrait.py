@@ -7,6 +7,7 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     LINE_STYLES,
+    LINEAR,
     Axis,
     Curve,
     Figure,
@@ -41,7 +42,7 @@ def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
         Curve("at the data-free point", _list_shares(losses["centre"]), 1, pattern=1,
               marked=False),
     )  # fmt: skip
-    x, y = Axis("loss of a record", "linear"), Axis("share of records below", "linear")
+    x, y = Axis("loss of a record", LINEAR), Axis("share of records below", LINEAR)
     return Panel("", x, y, curves)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
+    LINEAR,
     METRIC_WORDS,
     NO_GUARANTEE,
     Axis,
@@ -133,7 +134,7 @@ def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
         places = [format_value(v) for v in dict.fromkeys(values) if v is not None]
     low, high = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
     log = low > 0 and (high >= _FEW * low or x in _LOG_KEYS)
-    scale = "names" if places or low == high else "log" if log else "linear"
+    scale = "names" if places or low == high else "log" if log else LINEAR
     return _Plan(view, x, frozenset(follows), view.hue or "mechanism", scale, tuple(places))
 
 
@@ -314,7 +315,7 @@ def _panel(
     label = _WORDS.get(plan.x, _shorten(plan.x).replace("_", " "))
     if plan.scale == "names" and not plan.places:
         label += f" = {_format(_read(first, plan.x))}"
-    scale = "linear" if quantity.linear else "log"
+    scale = LINEAR if quantity.linear else "log"
     return Panel(
         title=title[0],
         x=Axis(label, plan.scale, plan.places),
