@@ -98,7 +98,6 @@ def find_outputs(cells, words: str):
     return found
 
 
-@pytest.mark.slow
 def test_the_first_study_runs_from_top_to_bottom(execute):
     notebook, folder = execute(FIRST)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
