@@ -32,6 +32,7 @@ _WORDS = {
     "excess_risk_per_record": "excess risk (per record)",
     "population_excess_risk": "population excess risk (per record)",
     "records_told": "n in the channel's unit",
+    "records_told_cor2": "n in the unit of Corollary 2",
     "epsilon_accounted": "certified epsilon",
     "noise_over_nl": "noise of a step / (n L)",
     "records_exposed": "records given back",
