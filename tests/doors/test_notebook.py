@@ -12,7 +12,12 @@ from tests.doors._doors import ROOT
 from tests.structure import commands
 
 FIRST = ROOT / "examples" / "first_study.ipynb"
-NOTEBOOKS = [path for path in sorted(ROOT.glob("[!.]*/**/*.ipynb")) if path.parent.name[0] != "."]
+MADE = ("build", "site", "outputs", "dist")  # by make docs and by runs
+NOTEBOOKS = [
+    path
+    for path in sorted(ROOT.glob("[!.]*/**/*.ipynb"))
+    if path.parent.name[0] != "." and path.relative_to(ROOT).parts[0] not in MADE
+]
 WORDS = ("load(", ".rank(", ".plot_ranks(", "(Mechanism)", "dperm_cli.audit(", 'theme="single"')
 PAGES = ("README.md", "docs/api.md", "docs/plugins.md", "examples/plugins/README.md")
 WIDTH = round(3.3 * 96)  # pixels of one column of a paper
