@@ -130,10 +130,10 @@ def _render_file(
     yield "| :-- | :-- | --: |"
     for test in tests:
         cases = list_cases(test, verdicts)
-        counts = Counter((one.verdict, one.why) for one in cases)
+        counts = Counter((one.verdict, one.why or one.measured) for one in cases)
         told = [
-            f"{many} {verdict}" + (f": {_escape(why)}" if why else "")
-            for (verdict, why), many in sorted(counts.items())
+            f"{many} {verdict}" + (f": {_escape(words)}" if words else "")
+            for (verdict, words), many in sorted(counts.items())
         ]
         name = test.name.removeprefix("test_").replace("_", " ")
         name += f". {_escape(test.text)}" if test.text else ""

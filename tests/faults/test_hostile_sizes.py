@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
 import re
+import resource
+import shutil
 import subprocess
+import threading
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.faults._program import SMALL, assert_refused_in_a_line, read_table, run_dperm
+from dperm_cli.core.memory_limits import format_bytes
+from tests.faults._program import (
+    SMALL,
+    Ended,
+    assert_refused_in_a_line,
+    read_table,
+    run_dperm,
+    start_dperm,
+    wait_for,
+)
 
 MEBI = 1 << 20
 ADDRESS_SPACE = 3 * MEBI  # KiB: three GiB
@@ -79,11 +94,56 @@ def test_a_small_packed_file_of_many_rows_is_loaded_or_refused(suffix, digits, t
     assert_loaded_or_refused_with_numbers(ended, tmp_path / "study", n)
 
 
+@dataclass(frozen=True)
+class Taken:
+    """Seconds of processor that a run took, and the most memory that it held, in bytes."""
+
+    seconds: float
+    peak: int
+
+
+def measure_run(words, folder) -> tuple[Ended, Taken]:
+    """How a run within the address space ended, and what it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = start_dperm(words, folder, before=f"ulimit -v {ADDRESS_SPACE}")
+    peaks, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.02):
+            with contextlib.suppress(OSError, StopIteration):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                peaks.append(int(next(x for x in lines if x.startswith("VmHWM:")).split()[1]) << 10)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        told = wait_for(process, seconds=1000)
+    finally:
+        ended.set()
+        watcher.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return told, Taken(seconds, max(peaks))
+
+
 @pytest.mark.faults
-def test_a_packed_file_of_a_gibibyte_is_loaded_or_refused(tmp_path):
-    n = write_repeated(tmp_path / "a.csv.gz", 1024)
-    ended = limited(csv_words("a.csv.gz"), tmp_path, seconds=500)
-    assert_loaded_or_refused_with_numbers(ended, tmp_path / "study", n)
+def test_a_packed_file_of_a_gibibyte_is_loaded_or_refused(tmp_path, record_property):
+    """The time of the processor is at most twice that of a quarter of it, four times over."""
+    taken = {}
+    for mebibytes in (256, 1024):
+        n = write_repeated(tmp_path / "a.csv.gz", mebibytes)
+        ended, taken[mebibytes] = measure_run(csv_words("a.csv.gz"), tmp_path)
+        assert_loaded_or_refused_with_numbers(ended, tmp_path / "study", n)
+        shutil.rmtree(tmp_path / "study", ignore_errors=True)
+        word = "refused" if ended.code else "loaded"
+        measured = (
+            f"{mebibytes} MiB {word}, peak memory {format_bytes(taken[mebibytes].peak)} of "
+            f"{format_bytes(ADDRESS_SPACE << 10)}, {taken[mebibytes].seconds:.0f} s of processor"
+        )
+        print(measured)
+        record_property("measured", measured)
+    assert 0 < taken[1024].peak < ADDRESS_SPACE << 10
+    assert taken[1024].seconds < 2 * 4 * taken[256].seconds
 
 
 @pytest.mark.faults

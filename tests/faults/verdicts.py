@@ -29,13 +29,18 @@ _MOST_LETTERS = 160
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one case: ``digest`` is of the test as it was, ``machine`` says where it ran."""
+    """What came of one case.
+
+    ``digest`` is of the test as it was, ``machine`` says where it ran, ``measured`` what the test
+    measured there, if it has something to say beyond its verdict.
+    """
 
     verdict: str
     why: str
     seconds: float
     digest: str
     machine: str
+    measured: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,11 @@ def write_verdicts(found: dict[str, Verdict], path: Path = KEPT) -> None:
     } | found
     machines = sorted({verdict.machine for verdict in kept.values()})
     verdicts = {
-        case: asdict(kept[case]) | {"machine": machines.index(kept[case].machine)}
+        case: {
+            name: machines.index(value) if name == "machine" else value
+            for name, value in asdict(kept[case]).items()
+            if (name, value) != ("measured", "")
+        }
         for case in sorted(kept)
     }
     text = json.dumps({"machines": machines, "verdicts": verdicts}, indent=1, ensure_ascii=False)
@@ -167,7 +176,9 @@ class Keeper:
         digest = self.digests.get(name_test(case))
         if report.when == "teardown" and digest is not None and case in self.found:
             seconds = round(self.seconds[case], 1)
-            verdict = Verdict(*self.found[case], seconds, digest, self.machine)
+            measured = "; ".join(str(text) for name, text in report.user_properties
+                                 if name == "measured")  # fmt: skip
+            verdict = Verdict(*self.found[case], seconds, digest, self.machine, measured)
             write_verdicts({case: verdict}, self.path)
 
 

@@ -53,6 +53,8 @@ def test_of_a_broken_fixture(broken): pass
 
 @pytest.mark.parametrize("a", [1, 2])
 def test_of_two_cases(a): assert a == 1
+
+def test_measures(record_property): record_property("measured", "1 GB at most")
 """
 
 
@@ -120,12 +122,24 @@ def kept(tmp_path_factory):
     ("breaks_as_filed", FILED, "issue: known"),
     ("holds_though_filed", BROKE, "it holds, though it is filed as broken: issue: gone"),
     ("of_a_broken_fixture", BROKE, "OSError: no fixture"),
-    ("of_two_cases[1]", HELD, ""),
+    ("of_two_cases[1]", HELD, ""), ("measures", HELD, ""),
 ])  # fmt: skip
 def test_each_end_of_a_test_is_a_verdict(kept, name, verdict, why):
     found = read_verdicts(kept)[f"test_cases.py::test_{name}"]
     assert found.verdict == verdict
     assert found.why.startswith(why.split(" assert ")[0])
+
+
+def test_what_a_test_measured_is_kept_and_on_the_page(kept):
+    found = read_verdicts(kept)
+    measured = {case: one.measured for case, one in found.items() if one.measured}
+    assert measured == {"test_cases.py::test_measures": "1 GB at most"}
+    (test,) = (one for one in list_tests(kept.parent) if one.name == "test_measures")
+    assert page.list_cases(test, found)[0].measured == "1 GB at most"
+    shown = page.render([replace(TESTS[0], digest="d")], {
+        TESTS[0].key: Verdict(HELD, "", 2.0, "d", "m", "1 GB at most"),
+    })  # fmt: skip
+    assert "| 1 held: 1 GB at most | 2 |" in shown
 
 
 def test_verdicts_of_other_cases_stay_and_of_changed_tests_go(kept):
