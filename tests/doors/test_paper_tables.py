@@ -152,10 +152,20 @@ def test_report_writes_the_columns_one_asked_for(study_folder, tmp_path):
     assert len(table(tmp_path / "study")) == 16  # the exact numbers of all cells stay
 
 
-@pytest.mark.slow
 @needs_latex
 def test_it_compiles_without_an_overfull_box(tex, tmp_path):
     assert "Overfull" not in compile_page(tex, tmp_path)
+
+
+@needs_latex
+def test_the_table_of_make_run_compiles(tmp_path):
+    """The command that the Makefile has, and the file that it writes."""
+    (line,) = re.findall(r"^\t\$\(BIN\)/dperm (run .*)$", (ROOT / "Makefile").read_text(), re.M)
+    words = [word for word in line.split() if not word.startswith("out=")]
+    dperm(*words, "out=study", cwd=tmp_path, code=0)
+    text = (tmp_path / "study/table.tex").read_text()
+    assert len(body_rows(text)) > 15  # noisy_gd has no calibration of a paper
+    assert "Overfull" not in compile_page(text, tmp_path)
 
 
 def read_kept_table(name: str) -> ChosenTable:
