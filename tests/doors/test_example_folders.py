@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,9 +29,8 @@ def run_there(words: list[str], folder: Path, **variables: str) -> subprocess.Co
 def test_the_makefile_of_a_paper_makes_what_is_missing(tmp_path):
     work = tmp_path / "own_paper"
     shutil.copytree(EXAMPLES / "own_paper", work)
-    assert (
-        "pass" in run_there(["make", "-s"], work).stdout + (work / "build/verdicts.txt").read_text()
-    )
+    run_there(["make", "-s"], work)
+    assert re.search("^confirmed  ", (work / "build/verdicts.txt").read_text(), re.M)
     built = [work / "build" / name for name in ("risk.pdf", "risk.tex", "verdicts.txt")]
     assert all(path.stat().st_size > 100 for path in built)
     claims = json.loads((work / "build/steps/claims.json").read_text())
@@ -45,8 +45,8 @@ def test_a_sweep_on_a_dask_cluster(tmp_path):
     pytest.importorskip("distributed")
     script = EXAMPLES / "sweep" / "dask_cluster.py"
     done = run_there([sys.executable, str(script), "sweep", "", "500"], tmp_path)
-    assert done.stdout.count("objective_perturbation") == 3
-    assert done.stdout.count("noisy_gd") == 3
+    rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line[:1] == "|"]
+    assert rows.count("objective_perturbation") == rows.count("noisy_gd") == 3
 
 
 def test_the_words_of_the_sweep_on_slurm(tmp_path):

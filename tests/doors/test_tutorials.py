@@ -1,4 +1,7 @@
-"""Every tutorial, run as a reader does, prints what it shows; the first in the default suite."""
+"""Every tutorial, run as a reader does, prints what it shows.
+
+The first runs in the default suite, the short ones in CI, the rest every night.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ import pytest
 from tests.doors import tutorials
 
 PAGES = tutorials.list_pages()
+NIGHTLY = "567"  # of the pages that CI does not run, the numbers
 CASES = [
-    pytest.param(page, id=page.stem, marks=() if page.name[0] == "1" else pytest.mark.slow)
+    pytest.param(page, id=page.stem, marks=pytest.mark.slow if page.name[0] in NIGHTLY else ())
     for page in PAGES
 ]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
-NEAR = 0.02  # of a number, beside one unit of its last digit
+NEAR = 0.02  # of a number, beside one unit of its last digit where both have as many digits
 _BLOCK = re.compile(r"(<!-- drawn anew -->\n)?^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"# ([\w.]+\.(?:py|yaml|csv))\n")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
@@ -141,10 +141,16 @@ def _is_near(shown: str, printed: str, drawn: bool) -> bool:
 
 
 def _are_near(one: str, other: str) -> bool:
-    digits = len(one.partition("e")[0].partition(".")[2])
-    unit = 10.0**-digits * 10.0 ** int(one.partition("e")[2] or 0)
+    units = [_find_unit(word) for word in (one, other)]
     values = [float(word.replace(",", "")) for word in (one, other)]
-    return math.isclose(*values, rel_tol=NEAR, abs_tol=1.001 * unit)
+    rounded = 1.001 * units[0] if units[0] == units[1] else 0.0
+    return math.isclose(*values, rel_tol=NEAR, abs_tol=rounded)
+
+
+def _find_unit(word: str) -> float:
+    """One unit of the last digit of a number."""
+    digits, _, power = word.partition("e")
+    return 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
 
 
 def fill_in(path: Path, folder: Path) -> None:
