@@ -36,7 +36,7 @@ def release_arrays(
         Unsupported: no mechanism has such a plan.
     """
     with open_call((), keys, X=X, y=y, progress=False) as call:
-        study = study_plan.plan_requests(call.requests)
+        study = study_plan.plan_release(call.requests)
         if len(study.cells) != 1:
             allowed = "give one value for each parameter"
             raise InputError("fit", f"{len(study.cells)} problems", allowed)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.mechanisms.shared.predicted_risk import predict_share
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.public_radius import LARGEST_RISK
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.verbs import run
 from dperm_cli.sets.box import Box
@@ -32,7 +36,7 @@ def first_row(*words):
 
 
 def test_a_logistic_problem_has_margins_up_to_ten():
-    row = first_row(*LOGISTIC, AUTO)
+    row = first_row(*LOGISTIC, AUTO, "dataset.p=20", "epsilon=3")
     assert (row["status"], row["constraint_radius"]) == ("ok", 10.0 / row["row_bound"])
     tuning = row["settings"]["tuning"]
     assert tuning["chosen"] == {"constraint.radius": row["constraint_radius"]}
@@ -41,6 +45,30 @@ def test_a_logistic_problem_has_margins_up_to_ten():
     noisy = prepare(*LOGISTIC, AUTO, "epsilon=0.1")
     assert "above 0.01" in run_cell.describe_radius(noisy)["tuning"]["reason"]
     assert noisy.problem.constraint.radius == row["constraint_radius"]
+
+
+def test_a_ball_is_wider_where_noise_is_predicted_to_cost_little():
+    """The prediction at the margin that is taken is below the limit, and at twice that above it."""
+    found = []
+    for epsilon in ("0.5", "1", "10"):
+        cell = prepare(*LOGISTIC, AUTO, f"epsilon={epsilon}")
+        radius, reason = cell.problem.constraint.radius, run_cell.describe_radius(cell)["tuning"]
+        x = float(re.search(r"noise over signal (?:is|of) ([\d.e-]+)", reason["reason"])[1])
+        assert (predict_share(x, 3, radius) <= LARGEST_RISK) or radius == 10.0
+        assert (predict_share(x, 3, 2 * radius) > 0.97 * LARGEST_RISK) or radius == 40.0
+        found.append(radius)
+    assert found == [10.0, 20.0, 40.0]
+
+
+def test_a_release_takes_the_rule_where_nothing_else_is_asked_for():
+    def radius(*words, plan=study_plan.plan_release):
+        (cell,) = plan([parse([*LOGISTIC, *words])]).cells
+        return cell.constraint_config["radius"]
+
+    assert radius() == "auto"
+    assert radius("constraint.radius=3") == 3
+    assert radius("loss=hinge") == radius("constraint=l1_ball") == 10.0
+    assert radius(plan=study_plan.plan_requests) == 10.0
 
 
 def test_the_noise_that_decides_is_that_of_the_relation_and_the_guarantee():
@@ -83,7 +111,7 @@ def test_what_a_study_needs_is_known_before_it_runs(tmp_path):
     needs = preflight.list_needs(study.cells, study.keys, tmp_path)
     assert needs[0].seconds is not None
     facts = prepare(*LOGISTIC, AUTO).data.facts()
-    assert study.cells[0].constraint(facts).radius == 10.0 / facts.row_bound
+    assert study.cells[0].constraint(facts).radius == 20.0 / facts.row_bound
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,23 @@ def predict_from_noise(spec: ProblemSpec, noise: float) -> float:
     Returns:
         A risk that grows with the noise.
     """
-    x, reach = max(relative_noise(spec, noise), LEAST_SHARE), typical_reach(spec)
-    logs = LEVEL + NOISE_POWER * math.log(x * reach) - KNEE_POWER * math.log1p(KNEE / x)
-    logs += COLUMNS_POWER * math.log(spec.p) + REACH_POWER * math.log(reach)
-    found, modulus = loss_unit(spec) * math.exp(logs), spec.n * spec.strong_convexity
+    share = predict_share(relative_noise(spec, noise), spec.p, typical_reach(spec))
+    found, modulus = loss_unit(spec) * share, spec.n * spec.strong_convexity
     # what noise moves the minimiser of a strongly convex sum by
     return min(found, noise**2 * spec.p / (2.0 * modulus * spec.n)) if modulus > 0.0 else found
+
+
+def predict_share(x: float, p: int, reach: float) -> float:
+    """The predicted excess risk per record, over the size of a record's loss.
+
+    Args:
+        x: the relative noise.
+        p: the number of columns.
+        reach: the largest margin of the set, in units of those at which the loss bends.
+    """
+    x = max(x, LEAST_SHARE)
+    logs = LEVEL + NOISE_POWER * math.log(x * reach) - KNEE_POWER * math.log1p(KNEE / x)
+    return math.exp(logs + COLUMNS_POWER * math.log(p) + REACH_POWER * math.log(reach))
 
 
 def relative_noise(spec: ProblemSpec, noise: float) -> float:

@@ -3,7 +3,8 @@
 A quadratic loss and a mechanism whose noise does not grow with the set need no radius. Their ball
 is so wide that it plays no part: beyond n B / b lies only what rows of less curvature in all than
 one record's could ask for. A loss whose slopes are bounded whatever the margin costs little more
-noise on a wide ball; measured, margins up to 10 lose next to nothing where the noise is small.
+noise on a wide ball; measured, margins up to 10 lose next to nothing where the noise is small. A
+ball that is wider still is taken where the noise is predicted to cost next to nothing there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ KEY = "constraint.radius"
 LEAST_FREE_RADIUS = 1000.0
 # noise over signal up to which the wide ball was within 5 % of the best in every measured cell
 SMALL_NOISE = 0.01
+# how many times wider a ball may be, and the predicted risk per record, over that of a slope, up
+# to which it is
+WIDER = (4.0, 2.0)
+LARGEST_RISK = 0.005
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,22 @@ def is_auto(config: Mapping[str, Any]) -> bool:
     return config.get("radius") == AUTO
 
 
+def has_rule(cell: Any) -> bool:
+    """Whether there is a rule for a cell's set, loss and mechanism."""
+    try:
+        _refuse_without_rule(cell)
+    except InputError:
+        return False
+    return True
+
+
 def check_rule(cell: Any) -> None:
-    """InputError where there is no rule for a cell's set, loss or mechanism."""
-    if not is_auto(cell.constraint_config):
-        return
+    """InputError where a cell asks for a rule, and there is none for its set, loss or mechanism."""
+    if is_auto(cell.constraint_config):
+        _refuse_without_rule(cell)
+
+
+def _refuse_without_rule(cell: Any) -> None:
     name, loss = cell.constraint_config["name"], cell.loss
     if registry.load("constraint", name).radius_around is None:
         known = " and ".join(registry.list_offering("constraint", "radius_around"))
@@ -81,10 +98,15 @@ def resolve_radius(cell: Any, facts: Any) -> PublicRadius:
         radius = around(reach, cell.loss.dimension(facts))
         return PublicRadius(radius, f"{cell.mechanism_name} needs no radius: this ball is so wide "
                             "that it plays no part")  # fmt: skip
-    noise = _find_noise(cell, facts, n)
-    margin = cell.loss.wide_margin
+    noise, p = _find_noise(cell, facts, n), cell.loss.dimension(facts)
+    margin = _find_margin(cell.loss.wide_margin, noise, p)
     words = f"margins up to {margin:g}: the slopes of {cell.loss.name} are bounded on any ball"
-    if noise <= SMALL_NOISE:
+    if margin > cell.loss.wide_margin:
+        words += (
+            f", and with noise over signal of {noise:.2g} one as wide is predicted to cost at most "
+            f"{LARGEST_RISK:g} a record"
+        )
+    elif noise <= SMALL_NOISE:
         words += f", and noise over signal is {noise:.2g}, at most {SMALL_NOISE:g}"
     else:
         words += (
@@ -92,6 +114,16 @@ def resolve_radius(cell: Any, facts: Any) -> PublicRadius:
             "less risk, and a private choice costs more than it gains"
         )
     return PublicRadius(margin / facts.row_bound, words)
+
+
+def _find_margin(least: float, noise: float, p: int) -> float:
+    """The largest margin whose noise is predicted to cost next to nothing, at least ``least``."""
+    # here, since a configuration is checked before what computes is imported
+    from dperm_cli.mechanisms.shared.predicted_risk import predict_share
+
+    margins = (least * factor for factor in WIDER)
+    fits = (margin for margin in margins if predict_share(noise, p, margin) <= LARGEST_RISK)
+    return next(fits, least)
 
 
 def _find_noise(cell: Any, facts: Any, n: int) -> float:

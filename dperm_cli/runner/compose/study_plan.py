@@ -14,7 +14,7 @@ from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.records.given_names import join_names
-from dperm_cli.runner.compose import cell_schema, inner_configuration
+from dperm_cli.runner.compose import cell_schema, inner_configuration, public_radius
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
@@ -55,6 +55,21 @@ def plan_requests(requests: Sequence[Request]) -> Study:
     name, first = _study_name(cells), studies[0]
     out = f"outputs/{name}" if first.keys.out == "auto" else first.out
     return Study(cells, name, out, first.keys)
+
+
+def plan_release(requests: Sequence[Request]) -> Study:
+    """The study of a release: its ball has the radius of the public rule, where there is one.
+
+    Who names a set, a radius or a choice, or has configuration files, gets what they say.
+    """
+    study = plan_requests(requests)
+    named = {setting.key.partition(".")[0] for request in requests for setting in request.settings}
+    if named & {"constraint", "tune"} or any(request.config_dir for request in requests):
+        return study
+    if not all(public_radius.has_rule(cell) for cell in study.cells):
+        return study
+    radius = Setting(public_radius.KEY, (public_radius.AUTO,), False)
+    return plan_requests([replace(one, settings=(*one.settings, radius)) for one in requests])
 
 
 def drop_study_keys(arguments: Sequence[str], keys: Collection[str] = STUDY_KEYS) -> list[str]:

@@ -179,7 +179,7 @@ def make_release(
         InputError: the request makes no sense, or the table does not fit the schema.
         Unsupported: no mechanism has a secure form for it.
     """
-    study = study_plan.plan_requests([request])
+    study = study_plan.plan_release([request])
     if len(study.cells) != 1:
         raise InputError("release", f"{len(study.cells)} cells", "is one release: give one value")
     save_model.check_cell(study.cells[0])
