@@ -135,6 +135,8 @@ def test_a_part_of_one_size_is_left_out_at_the_other():
         ({"plot": [{"x": "n", "colour": "red"}]}, "experiment.plot.0.colour"),
         ({"plot": [{"x": "n", "lines": ["flor"]}]}, "experiment.plot.0.lines"),
         ({"table": "n,", "base": []}, "experiment.base"),
+        ({"table": ["part", "n"]}, "experiment.table"),
+        ({"table": ["n", "n"]}, "experiment.table"),
         ({"parts": {"a": {"axes": {"n": list(range(400)), "p": list(range(400))}}}},
          "experiment.parts"),
     ],

@@ -127,7 +127,7 @@ def parse(data: Mapping[str, Any], size: str) -> Experiment:
         verb=verb,
         size=size,
         parts=parts,
-        table=read_words("experiment.table", data.get("table", [])),
+        table=_read_columns(data.get("table", [])),
         plot=tuple(_panel(entry, place) for place, entry in
                    enumerate(_list("experiment.plot", data.get("plot", [])))),
         claims=claims.parse(data.get("claims", [])),
@@ -135,6 +135,15 @@ def parse(data: Mapping[str, Any], size: str) -> Experiment:
     )  # fmt: skip
     _check_parts(found)
     return found
+
+
+def _read_columns(value: Any) -> tuple[str, ...]:
+    """The columns of the table beside that of the part, which it always has."""
+    names = read_words("experiment.table", value)
+    if "part" in names or len(set(names)) < len(names):
+        raise InputError("experiment.table", ", ".join(names), "must name each column once; "
+                         "that of the part is there unasked")  # fmt: skip
+    return names
 
 
 def _part(name: str, entry: Any, data: Mapping[str, Any], size: str) -> Part:
