@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from dperm_cli.audit.contracts.problems import small_problem
+from dperm_cli.core import registry
 from tests.other_user import interpreter, open_folder
 
 __all__ = ["interpreter", "open_folder", "small_problem"]
@@ -97,6 +98,7 @@ WHOLE = (
 
 # of how many cases of one test at most the default suite has all
 MOST_CASES = 8
+PLUGINS = {name for room in registry.ROOMS for name in registry.names(room)}
 
 
 def _count_turns(item: pytest.Item, cases: int) -> int:
@@ -110,6 +112,12 @@ def _count_turns(item: pytest.Item, cases: int) -> int:
     if "/".join(item.path.parts[-2:]) in IN_TURN:
         turns = max(turns, 5)
     return turns if item.get_closest_marker("in_turn") is None else max(turns, 3)
+
+
+def _is_of_one_name(item: pytest.Item) -> bool:
+    """Whether a case is one of a plug-in, by its name and nothing else."""
+    values = list(item.callspec.params.values())
+    return len(values) == 1 and isinstance(values[0], str) and values[0] in PLUGINS
 
 
 def read_cases(name: str) -> set[str]:
@@ -128,7 +136,8 @@ def pytest_collection_modifyitems(items):
 
     A test with more than ``MOST_CASES`` cases has about so many of them in the default suite, of
     one marked ``in_turn`` it is at most every third, and of the files in ``IN_TURN`` every fifth.
-    A value of one axis is left out with some values of another and met with others.
+    A value of one axis is left out with some values of another and met with others. Where the only
+    axis is the names of plug-ins, what is left out is run in CI: a new one is met by every test.
     """
     seen: dict[tuple, dict[int, int]] = {}
     cases = Counter((item.path, item.cls, item.originalname) for item in items)
@@ -147,7 +156,7 @@ def pytest_collection_modifyitems(items):
             values = seen.setdefault((item.path, item.cls, item.originalname, axis), {})
             place += values.setdefault(id(value), len(values))
         if place % turns:
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.longer if _is_of_one_name(item) else pytest.mark.slow)
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))
 
