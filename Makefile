@@ -159,7 +159,7 @@ schemas: $(VENV)/.run
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 	PYTHONPATH=. $(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.dev

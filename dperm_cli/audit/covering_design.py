@@ -50,15 +50,17 @@ def cover(
         first: settings that must stand in a row of their own, completed from the first values.
         soon: a cheaper question that finds most reasons; None stands for ``reason_against``.
         likely: one that finds nearly all of them; ``reason_against`` is then asked of every value
-            and of the rows of the design alone.
+            and of the rows of the design alone; for strength 1 of its rows alone.
         most: rows beyond which no more are added; what they would be for is then missing.
 
     Returns:
         Design: rows, and what is left out. A value that no row can have is left out alone, not in
-        each of its pairs.
+        each of its pairs. For strength 1 a factor with nothing left to cover has a value near the
+        first one.
     """
     soon = reason_against if soon is None else soon
-    search = _Search(factors, reason_against, soon, {})
+    sparing = strength == 1  # rows with as little beside their targets as can be
+    search = _Search(factors, reason_against, soon, {}, sparing)
     given: list[Row] = []
     missing: list[tuple[Target, str]] = []
 
@@ -72,22 +74,24 @@ def cover(
         found = complete(tuple(settings.items()))
         if found is not None and found not in given:
             given.append(found)
+    known = search.known
+    if sparing and likely is not None:
+        search = _Search(factors, likely, soon, dict(known), sparing)
     alive = {
         name: [value for value in values if complete(((name, value),)) is not None]
         for name, values in factors.items()
     }
-    known = search.known
     guessed: dict[tuple[Any, ...], str | None] = {}
     for attempt in itertools.count():
         asked = reason_against if likely is None or attempt > _ROUNDS else likely
-        search = _Search(alive, asked, soon, (guessed if asked is likely else {}) | known)
+        search = _Search(alive, asked, soon, (guessed if asked is likely else {}) | known, sparing)
         rows, without = _fill_rows(alive, strength, given, search, most)
         guessed |= search.known
         unsure = [row for row in rows if tuple(row.items()) not in known]
         known |= {tuple(row.items()): reason_against(row) for row in unsure}
         # a row that cannot be run after all is known from now on, and another one is looked for
         if all(known[tuple(row.items())] is None for row in rows):
-            return Design(tuple(rows), (*missing, *without))
+            return Design(tuple(rows), tuple(dict.fromkeys((*missing, *without))))
     raise AssertionError("reason_against contradicts itself")
 
 
@@ -140,8 +144,10 @@ class _Search:
         reason_against: Callable[[Row], str | None],
         soon: Callable[[Row], str | None],
         known: dict[tuple[Any, ...], str | None],
+        sparing: bool,
     ) -> None:
         self._factors, self._ask, self._soon, self.known = factors, reason_against, soon, known
+        self._sparing = sparing
 
     def complete(self, target: Target, left: set[Target]) -> tuple[Row | None, str]:
         """A row with the target that hits many others, or None and why there is none."""
@@ -202,6 +208,9 @@ class _Search:
             if name in chosen or not values:
                 continue
             gains = [self._gain(chosen, name, value, left) for value in values]
+            if self._sparing and not any(gains):
+                chosen[name] = values[0]
+                continue
             order = sorted(
                 range(len(values)), key=lambda i: (-gains[i], (i + place + turn) % len(values))
             )

@@ -186,8 +186,9 @@ def _largest(hull: Atomic, price: np.ndarray, centre: np.ndarray, scale: float) 
 
 def _program(atoms: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Weights >= 0 of least sum that make the target from the rows of atoms, and the prices."""
-    from scipy.optimize import linprog
+    from scipy import optimize
 
+    linprog: Any = optimize.linprog  # its type would be looked for in scipy's source, at length
     found = linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=target, bounds=(0, None),
                     method="highs")  # fmt: skip
     if found.x is None:
@@ -235,8 +236,9 @@ def _in_half_spaces(
     constraint: Any, body: Any, phi: Projection, v: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
     """min t with A u <= t (b - A c) and Phi u = v - Phi c for u = theta - c, by HiGHS."""
-    from scipy.optimize import linprog
+    from scipy import optimize
 
+    linprog: Any = optimize.linprog  # its type would be looked for in scipy's source, at length
     d, centre = constraint.p, constraint.centre()
     matrix = phi.columns(np.arange(d)).T
     if constraint.half_side is not None:

@@ -47,6 +47,38 @@ def test_strength_one_has_every_value():
         assert {row[name] for row in found.rows} == set(values)
 
 
+def test_strength_one_has_nothing_demanding_beside_what_it_is_for():
+    """The row of the last p and loss has the first value of every factor that is covered."""
+    found = cover(FACTORS, lambda row: None, strength=1, first=({"delta": 0.0},))
+    assert found.rows[0] == {name: values[0] for name, values in FACTORS.items()} | {"delta": 0.0}
+    assert [row["delta"] for row in found.rows] == [0.0] + [1e-5] * 3
+    assert [row["relation"] for row in found.rows].count("add_remove") == 1
+    assert len({row["radius"] for row in found.rows}) == 3
+
+
+def test_strength_one_asks_the_dear_question_of_few_rows():
+    """What only the dear question refuses is found, and left out with its reason."""
+    asked = []
+
+    def reason_against(row):
+        asked.append(row)
+        return "too large" if row["p"] == 8 and row["radius"] == 1e12 else likely(row)
+
+    def likely(row):
+        return "no kinks" if row["loss"] == "hinge" else None
+
+    found = cover(FACTORS, reason_against, strength=1, likely=likely)
+    assert found.missing == (((("loss", "hinge"),), "no kinks"),)
+    for name, values in FACTORS.items():
+        assert {row[name] for row in found.rows} == set(values) - {"hinge"}
+    assert len(asked) <= 2 * len(found.rows)
+    assert [row for row in found.rows if reason_against(row) is not None] == []
+
+    refused = cover(FACTORS, lambda row: "never" if row["p"] == 8 else None, 1, likely=likely)
+    assert set(refused.missing) == {((("p", 8),), "never"), ((("loss", "hinge"),), "no kinks")}
+    assert 8 not in {row["p"] for row in refused.rows}
+
+
 def test_what_cannot_be_is_missing_and_nothing_else():
     def reason_against(row):
         if row["loss"] == "hinge":

@@ -263,12 +263,27 @@ def test_a_user_who_answers_too_often_is_found(monkeypatch):
     assert said(report_on("local_sgd"), "answers once more")
 
 
+@pytest.mark.parametrize("name", ["output_perturbation", "noisy_gd", "local_sgd", "projected"])
+def test_the_quick_design_attacks_both_kinds_of_noise(name):
+    """Seeded noise in most rows, secure noise in one of its own with nothing demanding beside."""
+    rows = [stop.row for stop in audit_grid.walk(name, quick=True).stops]
+    factors = declared_grid.factors(name)
+    secure = [row for row in rows if row["noise"] == "secure"]
+    assert 1 <= len(secure) <= len(rows) / 3
+    first = next(row for row in secure if row["p"] == factors["p"][0])
+    assert first["n"] == factors["n"][0]
+    seeded = [row for row in rows if row["noise"] == "research"]
+    assert {row["storage"] for row in seeded} == {"dense", "sparse"}
+    assert {row["p"] for row in seeded} >= {*factors["p"][1:]}
+
+
 def test_designs_and_kinds():
     walk = audit_grid.walk("newton", quick=True)
     assert {stop.row["p"] for stop in walk.stops} == {1, 3, 8, 20}
     assert {stop.row["radius"] for stop in walk.stops} == {1.0, 10.0, 1e6, 1e12}
     assert ("loss=hinge", dict(walk.missing)["loss=hinge"]) in walk.missing
     assert all(stop.kinds[0] in ALONE and len(stop.kinds) == 2 for stop in walk.stops)
+    assert {stop.row["noise"] for stop in walk.stops} == {"research"}  # it has no secure form
     rows = [{"a": k % 3, "b": k % 5} for k in range(30)]
     kinds = audit_grid.assign_kinds(rows, 4)
     assert {kind for chosen in kinds for kind in chosen} == set(KINDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -62,7 +62,7 @@ class SparseLinear(Made):
         with guard_memory(n, k):
             values = (sign[:, None] * signs[which]).ravel()
             indptr = np.arange(0, n * k + 1, k)
-            x = sparse.csr_array((values, places[which].ravel(), indptr), shape=(n, p))
+            x: Any = sparse.csr_array((values, places[which].ravel(), indptr), shape=(n, p))
             x.sort_indices()
         notes = (
             f"{m} informative records, |their sum| = {m}; {n - m} of padding",

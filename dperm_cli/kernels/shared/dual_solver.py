@@ -408,7 +408,7 @@ class DualSolver:
         from scipy.sparse import linalg
 
         operator: Any = linalg.LinearOperator
-
+        solve: Any = linalg.cg
         kind = matrix.dtype
 
         def apply(v: np.ndarray) -> np.ndarray:
@@ -416,7 +416,7 @@ class DualSolver:
 
         size = len(root)
         weight = 1.0 / (root**2 * matrix.diagonal() + m)
-        found, _ = linalg.cg(
+        found, _ = solve(
             operator((size, size), matvec=apply, dtype=float), wanted, guess, rtol=1e-10,
             maxiter=500, M=operator((size, size), matvec=lambda v: weight * v, dtype=float),
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,13 @@ class HalfSpaces(ConvexSet):
     In up to 6 dimensions the corners are listed and the sizes exact; above that ``radius``,
     ``diameter`` and ``outer_radius`` are those of the smallest box around, which are upper bounds.
     """
+
+    matrix: np.ndarray
+    offset: np.ndarray
+    _middle: np.ndarray
+    _inner: float
+    _basis: np.ndarray
+    _free: np.ndarray
 
     def __init__(self, matrix: np.ndarray, offset: np.ndarray, key: str) -> None:
         """InputError names ``key`` for a set that is empty or unbounded."""
@@ -230,10 +238,11 @@ class HalfSpaces(ConvexSet):
             if ball.status == 0:
                 self._middle = ball.x[:-1]
 
-    def _largest_ball(self, reach: np.ndarray, flat: np.ndarray | None = None):
+    def _largest_ball(self, reach: np.ndarray, flat: np.ndarray | None = None) -> Any:
         """The linear programme for (centre, radius); a ball of negative radius means no point."""
-        from scipy.optimize import linprog
+        from scipy import optimize
 
+        linprog: Any = optimize.linprog  # its type would be looked for in scipy's source, at length
         flat = np.zeros(len(reach), dtype=bool) if flat is None else flat
         rows, free = np.column_stack([self.matrix, reach]), ~flat
         found = linprog(
@@ -252,8 +261,9 @@ class HalfSpaces(ConvexSet):
 
     def _is_bounded(self) -> bool:
         """Full column rank, and positive weights under which the normals cancel."""
-        from scipy.optimize import linprog
+        from scipy import optimize
 
+        linprog: Any = optimize.linprog  # its type would be looked for in scipy's source, at length
         if np.linalg.matrix_rank(self.matrix) < self.p:
             return False
         found = linprog(
@@ -262,10 +272,11 @@ class HalfSpaces(ConvexSet):
         )  # fmt: skip
         return found.status == 0
 
-    def _program(self, g: np.ndarray):
+    def _program(self, g: np.ndarray) -> Any:
         """The linear programme min <g, theta>."""
-        from scipy.optimize import linprog
+        from scipy import optimize
 
+        linprog: Any = optimize.linprog  # its type would be looked for in scipy's source, at length
         found = linprog(g, A_ub=self.matrix, b_ub=self.offset / self._scale,
                         bounds=(None, None), method="highs")  # fmt: skip
         if found.x is None:

@@ -178,23 +178,25 @@ class LinearImage(ConvexSet):
 
     def _in_box(self, rows: np.ndarray) -> np.ndarray:
         """Exact preimages for a cube, row by row: least squares within bounds."""
-        from scipy.optimize import lsq_linear
+        from scipy import optimize
 
         half = self.inner.size
         bounds = (-half, half)
-        solved = [lsq_linear(self.matrix, row, bounds, "bvls", tol=1e-15).x for row in rows]
+        solve: Any = optimize.lsq_linear  # a type would be looked for in scipy's source, at length
+        solved = [solve(self.matrix, row, bounds, "bvls", tol=1e-15).x for row in rows]
         return np.array(solved).reshape(len(rows), -1)
 
     def _by_dual(self, row: np.ndarray, near: np.ndarray) -> np.ndarray:
         """The farthest point along the v where the dual's gradient vanishes, if that is nearer."""
-        from scipy.optimize import root
+        from scipy import optimize
 
+        find_root: Any = optimize.root  # as above
         unit = self.radius
 
         def gradient(v: np.ndarray) -> np.ndarray:
             return v + (self.lmo(-v) - row) / unit
 
-        solved = root(gradient, (row - near) / unit, options={"xtol": 1e-15, "maxfev": 400})
+        solved = find_root(gradient, (row - near) / unit, options={"xtol": 1e-15, "maxfev": 400})
         other = self.lmo(-solved.x)
         bounds = self.error_bound(row, np.array([near, other]))
         return other if bounds[1] < bounds[0] else near

@@ -30,21 +30,31 @@ def fit_enclosing_ellipsoid(points: np.ndarray, centred: bool) -> tuple[np.ndarr
         if max(above, below) <= _TOLERANCE:
             break
         moved = far if above >= below else near
-        kappa = distance[moved]
-        share = (kappa / size - 1.0) / max(kappa - 1.0, 1e-300) if kappa > 1.0 else -np.inf
-        share = max(share, -weights[moved] / (1.0 - weights[moved]))
-        weights *= 1.0 - share
-        weights[moved] = max(weights[moved] + share, 0.0)
-        column = inverse @ lifted[moved]
-        ratio = share / (1.0 - share + share * kappa)
-        products = lifted @ column
-        distance = (distance - ratio * products**2) / (1.0 - share)
-        inverse = (inverse - ratio * np.outer(column, column)) / (1.0 - share)
+        distance, inverse = _shift_weight(lifted, weights, distance, inverse, moved)
     centre = np.zeros(d) if centred else weights @ points
     around = points - centre
     root = symmetric_root((around.T * weights) @ around)
     reach = np.linalg.norm(np.linalg.solve(root, around.T), axis=0)
     return root * float(np.max(reach)), centre
+
+
+def _shift_weight(
+    lifted: np.ndarray, weights: np.ndarray, distance: np.ndarray, inverse: np.ndarray, moved: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(distances, inverse) after the best change of one point's weight, made in place."""
+    kappa = distance[moved]
+    gain = kappa / lifted.shape[1] - 1.0
+    share = gain / max(kappa - 1.0, 1e-300) if kappa > 1.0 else -np.inf
+    share = max(share, -weights[moved] / (1.0 - weights[moved]))
+    weights *= 1.0 - share
+    weights[moved] = max(weights[moved] + share, 0.0)
+    column = inverse @ lifted[moved]
+    ratio = share / (1.0 - share + share * kappa)
+    products = lifted @ column
+    return (
+        (distance - ratio * products**2) / (1.0 - share),
+        (inverse - ratio * np.outer(column, column)) / (1.0 - share),
+    )
 
 
 def fit_inscribed_ellipsoid(matrix: np.ndarray, room: np.ndarray, inside: np.ndarray) -> tuple:
@@ -64,36 +74,44 @@ def fit_inscribed_ellipsoid(matrix: np.ndarray, room: np.ndarray, inside: np.nda
     z = np.maximum(0.1, left - h)
     for _ in range(100):
         square = np.linalg.inv((rows.T * y) @ rows)
-        gram = rows @ square @ rows.T
-        h = np.sqrt(np.diag(gram))
-        gap = float(y @ z) / count
-        mu = max(min(0.5, gap) * gap, 1e-10)
-        r1, r2, r3 = -rows.T @ (y * h), left - h - z, mu - y * z
-        residual = max(np.max(np.abs(r1)), np.max(np.abs(r2)), np.max(np.abs(r3)))
-        if residual < 1e-8 and gap < 1e-8:
+        found = _find_newton_step(rows, rows @ square @ rows.T, left, y, z)
+        if found is None:
             break
-        # relative steps dy / y: h falls by half of (Y^{1/2} gram Y^{1/2})^2 in them
-        coupling = (y[:, None] * gram) * (y[:, None] * gram).T
-        weight = 2.0 * y * h
-        system = coupling + np.diag(np.maximum(weight * z, 1e-14))
-        half = np.linalg.solve(system, (h + z)[:, None] * (y[:, None] * rows))
-        back = (weight[:, None] * half - y[:, None] * rows).T
-        r23 = r2 - r3 / y
-        try:
-            move = np.linalg.solve(back @ rows, r1 + back @ r23)
-            pull = rows @ move
-            dy = np.linalg.solve(system, weight * (pull - r23))
-        except np.linalg.LinAlgError:
-            break
-        dz = r3 / y - z * dy
-        step = max(0.75, 1.0 - residual) * min(
-            1.0, _reach(-pull / left), _reach(dy), _reach(dz / z)
-        )
+        step, move, pull, dy, dz = found
         at, left = at + step * move, left - step * pull
         y, z = y * (1.0 + step * dy), z + step * dz
     root = symmetric_root(square)
     inner = np.min(left / np.linalg.norm(rows @ root, axis=1))
     return root * float(inner) * (1.0 - 1e-13), inside + at
+
+
+def _find_newton_step(
+    rows: np.ndarray, gram: np.ndarray, left: np.ndarray, y: np.ndarray, z: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """(length, d centre, d left, dy / y, dz) of a step that stays inside; None at the optimum."""
+    h = np.sqrt(np.diag(gram))
+    gap = float(y @ z) / len(left)
+    mu = max(min(0.5, gap) * gap, 1e-10)
+    r1, r2, r3 = -rows.T @ (y * h), left - h - z, mu - y * z
+    residual = max(float(np.max(np.abs(rest))) for rest in (r1, r2, r3))
+    if residual < 1e-8 and gap < 1e-8:
+        return None
+    # relative steps dy / y: h falls by half of (Y^{1/2} gram Y^{1/2})^2 in them
+    coupling = (y[:, None] * gram) * (y[:, None] * gram).T
+    weight = 2.0 * y * h
+    system = coupling + np.diag(np.maximum(weight * z, 1e-14))
+    half = np.linalg.solve(system, (h + z)[:, None] * (y[:, None] * rows))
+    back = (weight[:, None] * half - y[:, None] * rows).T
+    r23 = r2 - r3 / y
+    try:
+        move = np.linalg.solve(back @ rows, r1 + back @ r23)
+        pull = rows @ move
+        dy = np.linalg.solve(system, weight * (pull - r23))
+    except np.linalg.LinAlgError:
+        return None
+    dz = r3 / y - z * dy
+    reach = min(1.0, _reach(-pull / left), _reach(dy), _reach(dz / z))
+    return max(0.75, 1.0 - residual) * reach, move, pull, dy, dz
 
 
 def symmetric_root(square: np.ndarray) -> np.ndarray:
