@@ -106,10 +106,11 @@ def test_the_suite_runs_on_every_python_of_the_package():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
-def test_the_workflow_of_the_tests_runs_what_ci_runs():
+def test_the_workflows_of_every_change_run_what_ci_runs():
     line = re.search(r"^for target in (.*); do$", (ROOT / ".ci" / "run").read_text(), re.M)
     assert line
-    steps = "\n".join(step.get("run", "") for step in list_steps(HOST / "workflows/tests.yml"))
+    files = [HOST / "workflows" / name for name in ("tests.yml", "docs.yml")]
+    steps = "\n".join(step.get("run", "") for file in files for step in list_steps(file))
     assert set(line[1].split()) - set(re.findall(r"make ([\w-]+)", steps)) == set()
 
 
