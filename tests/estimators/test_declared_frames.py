@@ -101,7 +101,7 @@ def test_a_fit_is_the_release_of_the_same_table():
     study = dperm_cli.run(
         dataset="table", epsilon=4.0, trials=1, seed=1, out="run", progress=False,
         **{"dataset.path": "table.csv", "dataset.schema": SICK, "dataset.test_fraction": 0.0,
-           "loss": "logistic", "save": "m.npz"},
+           "loss": "logistic", "constraint.radius": "auto", "save": "m.npz"},
     )  # fmt: skip
     assert study.frame()["status"].tolist() == ["ok"]
     np.testing.assert_array_equal(model_file.read("m.npz").theta, model.theta_)
