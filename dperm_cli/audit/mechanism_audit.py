@@ -58,6 +58,7 @@ class Verdict:
             "delta": self.budget.delta,
             "claim": found.claim,
             "bound": found.bound,
+            "runs": found.runs,
             "tightness": found.tightness,
             "floor": found.floor,
             "control_bound": found.control,

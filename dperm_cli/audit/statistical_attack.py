@@ -67,6 +67,7 @@ class Finding:
         control: the same bound for the mechanism with half its noise.
         floor: the least tightness that is required, or None.
         control_from: the least claim at which the control must exceed the claim.
+        runs: releases on each of the two data sets; 0 where nothing was attacked.
     """
 
     claim: float
@@ -75,6 +76,7 @@ class Finding:
     control: float
     floor: float | None
     control_from: float = CONTROL
+    runs: int = 0
 
     @property
     def tightness(self) -> float:
@@ -167,7 +169,7 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
         # the adversary that mechanisms have by default need not notice half the noise, and the
         # runs are too few to count a sign that nearly never turns
         least = math.inf
-    return Finding(claim, budget.delta, bound, control, floor, least)
+    return Finding(claim, budget.delta, bound, control, floor, least, runs)
 
 
 def halve_noise(plan: Plan) -> Plan:

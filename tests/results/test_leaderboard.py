@@ -41,6 +41,16 @@ def test_lines_stand_by_problem_the_best_first():
     assert all(list(one) == list(COLUMNS) for one in entries)
 
 
+def test_an_audit_is_of_its_relation_and_its_kind_of_delta():
+    audit = AUDITS[0] | {"method": "near", "bound": "0.8"}
+    entries = {}
+    for relation, delta in (("replace_one", "0"), ("add_remove", "0"), ("replace_one", "1e-6"),
+                            ("", "")):  # fmt: skip
+        found = list_entries([], ROWS, [audit | {"relation": relation, "delta": delta}])
+        entries[relation, delta] = found[0]["epsilon_audited"]
+    assert list(entries.values()) == [0.8, None, None, 0.8]
+
+
 def test_who_refuses_is_last_and_who_never_ran_is_not_ranked():
     [group] = rank_groups(list_entries([], ROWS))
     assert [(one["name"], one["mean_rank"], one["refusals"]) for one in group["names"]] == [

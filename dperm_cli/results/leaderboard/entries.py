@@ -95,11 +95,8 @@ def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> 
     risk, floor = row["excess_risk_per_record_median"], row["floor_excess_risk_per_record"]
     entry = {name: row.get(name) for name in _SAME}
     name = name_of(row) if "overrides" in row else row["mechanism"]
-    bounds = [
-        float(one["bound"])
-        for one in audits
-        if one["method"] == name and float(one["claim"]) == entry["epsilon"]
-    ]
+    bounds = [float(one["bound"]) for one in audits if one["method"] == name
+              and _is_of_claim(one, entry)]  # fmt: skip
     n = row["n"]
     return entry | {
         "method": name,
@@ -113,6 +110,19 @@ def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> 
         "epsilon_audited": max(bounds, default=None),
         "problem": " ".join(_format(entry[key]) for key in _PROBLEM),
     }
+
+
+def _is_of_claim(audit: Mapping[str, str], entry: Mapping[str, Any]) -> bool:
+    """Whether an audit was of the epsilon, the relation and the kind of delta of a line.
+
+    One that names no relation or delta is of any.
+    """
+    relation, delta = audit.get("relation"), audit.get("delta")
+    return (
+        float(audit["claim"]) == entry["epsilon"]
+        and relation in (None, "", entry["relation"])
+        and (not delta or (float(delta) > 0.0) == bool(entry["delta"]))
+    )
 
 
 def _format(value: Any) -> str:

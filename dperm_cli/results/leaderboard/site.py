@@ -131,11 +131,16 @@ def list_cards(
             facts["trust"] = "dperm's accountant"
             facts["proof"] = f"docs/proofs/{name}.md"
         mine = [one for one in audits if one["method"] == name]
-        facts["audits"] = "; ".join(
-            f"claim {one['claim']} ({one['records']}): {one['verdict']}, bound {one['bound']} from "
-            f"{one['runs']} runs" for one in mine
-        )  # fmt: skip
+        facts["audits"] = "; ".join(map(_tell_audit, mine))
         bad = [one for one in mine if one["verdict"] != "not shown"]
         refuted = "; ".join(f"{one['records']}: {one['verdict']}" for one in bad)
         cards.append({"method": name, "facts": facts, "refuted": refuted})
     return cards
+
+
+def _tell_audit(audit: Mapping[str, str]) -> str:
+    """An audit in a line."""
+    about = ", ".join(filter(None, (audit["records"], audit.get("relation"))))
+    delta = f", delta {audit['delta']}" if audit.get("delta") else ""
+    ends = f"bound {audit['bound']} from {audit['runs']} runs"
+    return f"claim {audit['claim']}{delta} ({about}): {audit['verdict']}, {ends}"
