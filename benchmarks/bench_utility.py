@@ -10,6 +10,9 @@ where the last one ended; ``--seconds`` ends it early. At the end: regrets for e
 when epsilon or n grows, and results above the floor. It prints, and exits with 0; ``--table``
 prints the risks of every cell as CSV instead.
 
+The size ``border`` has logistic cells in which noise is large and columns are few: there descent
+and the perturbed objective change places, by how much there is to be learnt.
+
 The size ``radius`` compares ``constraint.radius=auto`` with fixed radii at the same budget, by
 mechanism=auto throughout; excess risk there is over the optimum of the widest set compared.
 """
@@ -53,6 +56,7 @@ EPSILONS = {
     "medium": (0.1, 1.0, 10.0),
     "full": (0.1, 0.3, 1.0, 3.0, 10.0),
     "radius": (0.1, 1.0, 10.0),
+    "border": (0.1, 0.3, 1.0),
 }
 RADII = (0.1, 1.0, 10.0)
 # per record: risks below this are rounding of the optimum
@@ -164,6 +168,14 @@ def list_sources(size: str) -> list[Source]:
             Source("breast_cancer"),
             Source("diabetes", "squared"),
         ]  # fmt: skip
+    if size == "border":
+        return [
+            Source(n=n, p=p, radius=radius, signal=signal)
+            for n in (300, 2000)
+            for p in (2, 3, 4, 6, 12)
+            for radius in (1.0, 10.0)
+            for signal in (0.5, 5.0, 50.0)
+        ]
     medium = [
         *(Source("breast_cancer", loss, r) for loss in ("logistic", "hinge") for r in (1.0, 10.0)),
         *(Source("diabetes", "squared", r) for r in (1.0, 10.0)),

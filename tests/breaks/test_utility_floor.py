@@ -95,20 +95,7 @@ def test_mean_regret_on_a_small_grid(task, dperm, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "task",
-    [
-        pytest.param(
-            "binary",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="issue 20: 2.008 at n 500, p 3, radius 10, epsilon .3, where auto takes "
-                "noisy_gd since its noise follows the gap: its forecast is too low there",
-            ),
-        ),
-        "regression",
-    ],
-)
+@pytest.mark.parametrize("task", ["binary", "regression"])
 def test_largest_regret_on_a_small_grid(task, dperm, tmp_path):
     assert max(measure_small_grid(dperm, task, tmp_path)) <= 2.0
 

@@ -102,7 +102,7 @@ def test_the_regret_of_the_public_radius(monkeypatch):
 def test_a_radius_of_the_public_rule_is_one_of_those_compared():
     """On the same seed the ball of the rule and one of that radius release the same."""
     source = bench_utility.Source(n=300, p=2)
-    found = bench_utility.measure_radii(source, "add_remove", 10.0, 2)
+    found = bench_utility.measure_radii(source, "add_remove", 1.0, 2)
     assert found.predicted == {"radius auto": 10.0}
     assert found.risks["radius auto"] == found.risks["radius 10"]
     assert found.risks["radius 0.1"] > 10.0 * found.risks["radius 10"]

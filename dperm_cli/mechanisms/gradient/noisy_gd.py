@@ -18,6 +18,7 @@ from dperm_cli.mechanisms.shared.predicted_risk import (
     LEAST_SHARE,
     predict_from_noise,
     relative_noise,
+    typical_reach,
 )
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
@@ -31,8 +32,9 @@ from dperm_cli.views.central import CentralView
 
 STEPS = 200
 MOMENTUM = 0.9
-# dual averaging's risk over that of an exact minimiser of the same noise, and that in few columns
-FORESEEN, FORESEEN_FEW, FEW_COLUMNS = 0.85, 1.2, 3
+# dual averaging's risk over that of an exact minimiser of the same noise: the least, and what it is
+# on small sets in few columns, times p^-COLUMNS_POWER and reach^-REACH_POWER
+FORESEEN, FORESEEN_FEW, COLUMNS_POWER, REACH_POWER = 0.9, 3.2, 0.5, 0.3
 ARRIVAL_NOISE = 0.0015  # relative noise below which 200 steps are too few to come down to it
 
 
@@ -98,7 +100,7 @@ class NoisyGd(Mechanism):
         if not is_averaged(spec):
             return found
         early = max(1.0, ARRIVAL_NOISE / max(relative_noise(spec, noise), LEAST_SHARE))
-        return (FORESEEN_FEW if spec.p <= FEW_COLUMNS else FORESEEN) * early * found
+        return foresee_share(spec.p, typical_reach(spec)) * early * found
 
     def adversary(self, budget: Budget) -> Adversary:
         """Opposite gradients and no momentum: theta_T is minus the sum of T noisy gradients.
@@ -126,6 +128,20 @@ class NoisyGd(Mechanism):
             "averaging": averaging if self.averaging == "auto" else self.averaging,
             "momentum": momentum if self.momentum == "auto" else float(self.momentum),
         }
+
+
+def foresee_share(p: int, reach: float) -> float:
+    """Dual averaging's risk over that of an exact minimiser of the same noise.
+
+    Args:
+        p: the number of columns.
+        reach: the largest margin of the set, in units of those at which the loss bends.
+
+    Returns:
+        A factor: small sets in few columns are where the exact minimiser is far ahead.
+    """
+    few = FORESEEN_FEW * p**-COLUMNS_POWER * reach**-REACH_POWER
+    return max(FORESEEN, few)
 
 
 def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:

@@ -115,12 +115,13 @@ def compare_predictions() -> Worked:
     scale = first.plan.noise_scale
     gap = find_logistic_gap()
     noise = agree(gap / find_mu(1.0, 1e-6), second.plan.noise_scale / math.sqrt(200))
-    for amount, factor, found in ((scale * math.sqrt(6), 1, first), (noise, 0.85, second)):
+    few = max(0.9, 3.2 / math.sqrt(5))
+    for amount, factor, found in ((scale * math.sqrt(6), 1, first), (noise, few, second)):
         x = amount * math.sqrt(5) / (1000 * slope)
         log = -5.20 + 0.28 * math.log(x) - 1.80 * math.log1p(1 / (30 * x)) + 0.58 * math.log(5)
         results += [amount, x, -log, agree(factor * slope * math.exp(log), found.risk)]
-    inputs = (1000, 5, 1e-6, 0.85, 5.20, 0.28, 1.80, 0.58, 30)
-    return Worked(inputs, (scale, slope, gap, *results))
+    inputs = (1000, 5, 1e-6, 0.9, 3.2, 5.20, 0.28, 1.80, 0.58, 30)
+    return Worked(inputs, (scale, slope, gap, few, *results))
 
 
 @works_out("projected")
