@@ -58,7 +58,7 @@ EPSILONS = {
     "radius": (0.1, 1.0, 10.0),
     "border": (0.1, 0.3, 1.0),
 }
-RADII = (0.1, 1.0, 10.0)
+RADII = (0.1, 1.0, 10.0, 40.0)
 # per record: risks below this are rounding of the optimum
 LEAST_RISK = 1e-6
 TABLE = ("name", "loss", "n", "p", "radius", "signal", "relation", "epsilon", "released", "chosen",
@@ -260,8 +260,7 @@ def measure_radii(source: Source, relation: str, epsilon: float, trials: int) ->
         delta=budget.delta, epsilon=epsilon,
     )  # fmt: skip
     own = public_radius.resolve_radius(asked, facts).value
-    widest = replace(source, radius=max(own, *RADII))
-    optimum, points = _find_optimum(widest), {}
+    optimum, points = _find_optimum(source, max(own, *RADII)), {}
     for label, radius in (("radius auto", own), *((f"radius {r:g}", r) for r in RADII)):
         problem = replace(_make(source), constraint=_make_set(source, facts, radius))
         plan = auto.plan(problem.spec(), budget)
@@ -290,8 +289,12 @@ def _make(source: Source) -> Problem:
 
 
 @lru_cache(maxsize=1)
-def _find_optimum(source: Source) -> float:
+def _find_optimum(source: Source, radius: float | None = None) -> float:
+    """The least objective of a source's records, on its set or on one of another radius."""
     problem, folder = _make(source), cache_dir()
+    if radius is not None:  # the same records: those of a generated source hang on its own radius
+        wide = _make_set(source, problem.data.facts(), radius)
+        problem = replace(problem, constraint=wide)
     if folder is None:
         return solve(problem, relative_gap=1e-8).value
     return solve_or_load(problem, folder, relative_gap=1e-8).value

@@ -50,7 +50,7 @@ def test_a_logistic_problem_has_margins_up_to_ten():
 def test_a_ball_is_wider_where_noise_is_predicted_to_cost_little():
     """The prediction at the margin that is taken is below the limit, and at twice that above it."""
     found = []
-    for epsilon in ("0.5", "1", "10"):
+    for epsilon in ("1", "2", "10"):
         cell = prepare(*LOGISTIC, AUTO, f"epsilon={epsilon}")
         radius, reason = cell.problem.constraint.radius, run_cell.describe_radius(cell)["tuning"]
         x = float(re.search(r"noise over signal (?:is|of) ([\d.e-]+)", reason["reason"])[1])
@@ -111,7 +111,7 @@ def test_what_a_study_needs_is_known_before_it_runs(tmp_path):
     needs = preflight.list_needs(study.cells, study.keys, tmp_path)
     assert needs[0].seconds is not None
     facts = prepare(*LOGISTIC, AUTO).data.facts()
-    assert study.cells[0].constraint(facts).radius == 20.0 / facts.row_bound
+    assert study.cells[0].constraint(facts).radius == 10.0 / facts.row_bound
 
 
 @pytest.mark.parametrize(

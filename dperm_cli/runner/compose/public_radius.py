@@ -26,7 +26,7 @@ SMALL_NOISE = 0.01
 # how many times wider a ball may be, and the predicted risk per record, over that of a slope, up
 # to which it is
 WIDER = (4.0, 2.0)
-LARGEST_RISK = 0.005
+LARGEST_RISK = 0.002
 
 
 @dataclass(frozen=True)
