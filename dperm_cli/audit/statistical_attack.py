@@ -25,6 +25,7 @@ from scipy.special import ndtr
 
 from dperm_cli.audit.error_rates import (
     ERROR,
+    AnyOutputs,
     Argument,
     GaussianOutputs,
     Rates,
@@ -162,14 +163,30 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     bound = lower_bound(adversary, plan, how, runs, leaf)
     leaf = seed_sequence(seed, "audit", "half noise", *name)
     control = lower_bound(adversary, halve_noise(plan), how, runs // 2, leaf, checked=False)
-    asked = not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
+    # the most that the control's runs can show is to be more than the claim, or nothing is asked
+    shown = claim < find_reach(how, runs // 2)
+    asked = shown and not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
     floor = adversary.floor if asked else None
     least = QUICK_CONTROL if quick else CONTROL
     if not adversary.must_catch or (adversary.kind == "sign" and adversary.floor is None):
         # the adversary that mechanisms have by default need not notice half the noise, and the
         # runs are too few to count a sign that nearly never turns
-        least = math.inf
+        shown = False
+    least = least if shown else math.inf
     return Finding(claim, budget.delta, bound, control, floor, least, runs)
+
+
+def find_reach(how: Argument, runs: int) -> float:
+    """The epsilon that runs show where half of one side's are beyond the threshold, and none else.
+
+    Args:
+        how: how rates are turned into an epsilon; one that knows the law reaches any (inf).
+        runs: the number of releases on each data set.
+    """
+    if not isinstance(how, AnyOutputs):
+        return math.inf
+    judged = runs if how.attack is not None else runs - runs // 2
+    return how.epsilon(Rates(float(upper(0, judged)), float(lower(judged // 2, judged))))
 
 
 def halve_noise(plan: Plan) -> Plan:

@@ -97,6 +97,26 @@ def test_threshold_kind_on_randomised_response():
     assert 0.9 * math.log(3.0) < found <= math.log(3.0)
 
 
+def test_half_the_noise_is_asked_for_where_the_runs_can_show_it():
+    """No rates of 50,000 releases show an epsilon of 10; of laws that are known they do."""
+    reach = statistical_attack.find_reach(make_argument("threshold", (), 10.0, DELTA, ""), 50_000)
+    assert 7.0 < reach < 7.2
+    assert reach < statistical_attack.find_reach(make_argument("sign", (), 1.0, 0.0, ""), 500_000)
+    known = make_argument("gaussian", (Gaussian(1.0, 1.0),), 10.0, DELTA, "add_remove")
+    assert statistical_attack.find_reach(known, 50_000) == math.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [3.0, 10.0])
+@pytest.mark.parametrize("name", ["frank_wolfe", "objective_perturbation"])
+def test_a_sound_mechanism_is_accused_at_no_epsilon(name, epsilon):
+    mechanism = registry.load("mechanism", name)()
+    budget = Budget(epsilon, 0.0, "replace_one")
+    found = statistical_attack.attack(mechanism.adversary(budget), budget, seed=0)
+    assert found.faults == found.weaknesses == ()
+    assert found.is_control_required == (epsilon < 7.0)
+
+
 def test_an_output_that_is_not_finite_is_a_violation():
     budget = Budget(1.0, DELTA)
     adversary = dataclasses.replace(
