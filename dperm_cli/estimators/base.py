@@ -56,7 +56,7 @@ class PrivateEstimator(BaseEstimator):
         Raises:
             ValueError: A parameter or the frame makes no sense, or nothing fits the problem.
         """
-        refuse_inside_search()
+        refuse_inside_search(self.epsilon)
         frame = self._declare_frame()
         with raise_value_errors():
             cells = frame.join(X, y)
@@ -87,7 +87,7 @@ class PrivateEstimator(BaseEstimator):
         Raises:
             ValueError: A parameter makes no sense, or nothing with a guarantee fits the problem.
         """
-        refuse_inside_search()
+        refuse_inside_search(self.epsilon)
         with raise_value_errors():
             given = declared | {"task": task, "bounds": read_bounds(self.bounds, X.shape[1])}
             self._release(X, y, self._list_keys(given) | self._own_keys())

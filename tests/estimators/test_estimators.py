@@ -166,9 +166,10 @@ def test_research_noise_is_seeded_and_secure_noise_is_fresh():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_cross_validation_is_refused_with_its_price(n_jobs):
     model = PrivateLogisticRegression(**TWO)
-    with pytest.raises(ValueError, match="each of k folds is a release"):
+    price = f"5 folds would spend epsilon {4 * TWO['epsilon']:g} for each"
+    with pytest.raises(ValueError, match=price):
         cross_val_score(model, X, LABELS, error_score="raise", n_jobs=n_jobs)
-    with pytest.raises(ValueError, match="each of k folds is a release"):
+    with pytest.raises(ValueError, match="each fold is a release"):
         GridSearchCV(model, {"radius": [1, 3]}, error_score="raise", n_jobs=n_jobs).fit(X, LABELS)
 
 
