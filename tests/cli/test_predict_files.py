@@ -6,13 +6,18 @@ import io
 import json
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from dperm_cli import cli
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import OutputFile
 from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models.prediction_files import open_predictions
 from tests.conftest import draw_nothing
 
 COLUMNS = ["height", "age", "dose"]
@@ -354,6 +359,49 @@ def test_every_cut_and_flipped_byte_is_one_line_or_another_model(predict):
         assert code in (0, 2)
         assert "Traceback" not in err
         assert code == 0 or err.count("\n") == 1
+
+
+def test_parquet_has_what_csv_has(predict):
+    table().to_csv("rows.csv", index=False)
+    _, text, _ = predict("m.npz", "rows.csv")
+    for words in (("out=new.parquet",), ("format=parquet", "out=new")):
+        assert predict("m.npz", "rows.csv", *words)[:2] == (0, "")
+        found = pd.read_parquet(words[-1].removeprefix("out="))
+        pd.testing.assert_frame_equal(found, pd.read_csv(io.StringIO(text)), check_dtype=False)
+        assert [str(kind) for kind in found.dtypes[["score", "probability=ill"]]] == ["float64"] * 2
+    assert predict("m.npz", "rows.csv", "format=csv", "out=new.parquet")[0] == 0
+    assert Path("new.parquet").read_text() == text
+
+
+def test_parquet_is_for_a_file(predict):
+    table().to_csv("rows.csv", index=False)
+    code, out, err = predict("m.npz", "rows.csv", "format=parquet")
+    assert (code, out) == (2, "")
+    assert "format=parquet: is for a file: give out=FILE" in err
+
+
+def test_blocks_of_parquet_are_row_groups(tmp_path):
+    """A column is of one type in all blocks, whatever its first one lacks."""
+    blocks = [{"id": ["a", "b"], "value": [None, None]}, {"id": ["c"], "value": [1.5]}]
+    with open_predictions("parquet", OutputFile.of("out", str(tmp_path / "p"))) as write:
+        for block in blocks:
+            write(block)
+    file = pq.ParquetFile(tmp_path / "p")
+    assert file.num_row_groups == 2
+    assert file.read().to_pydict() == {"id": ["a", "b", "c"], "value": [None, None, 1.5]}
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path):
+    def write_and_fail():
+        with open_predictions("parquet", OutputFile.of("out", str(tmp_path / "p"))) as write:
+            write({"value": [1.0]})
+            raise InputError("ROWS", "x", "is bad")
+
+    (tmp_path / "p").write_text("before")
+    with pytest.raises(InputError):
+        write_and_fail()
+    assert (tmp_path / "p").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
 
 
 def test_other_columns_are_ignored(predict):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
 
 import numpy as np
@@ -12,36 +10,32 @@ from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax, refuse_operands
 from dperm_cli.results.ledger.statement import describe_plugins
-from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file, query_rows
+from dperm_cli.runner.models.prediction_files import FORMATS, choose_format, open_predictions
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.models.query_rows import COLUMNS, QueryBlock
 
 
 def predict(arguments: list[str]) -> int:
-    """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]``."""
+    """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json|parquet] [out=FILE]``."""
     words = Syntax(keys=("columns", "format", "out")).split(arguments)
     operands = words.operands
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
         raise refuse_operands("predict", operands, allowed)
-    form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
+    by = words.choose("columns", COLUMNS)
     to = OutputFile.of("out", words.settings["out"]) if "out" in words.settings else None
+    asked = words.choose("format", FORMATS) if "format" in words.settings else None
+    form = choose_format(asked, to)
     found, count = model_file.read(operands[0]), 0
     blocks = query_rows.read_blocks(operands[1], found.schema, by == "position")
-    sink = contextlib.nullcontext(sys.stdout) if to is None else to.open_text()
-    with sink as text:
+    with open_predictions(form, to) as write:
         for block in blocks:
             try:
                 columns = predict_block(found, block)
             except ValueError as error:
                 raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
-            rows = zip(*columns.values(), strict=True)
-            if form == "json":
-                lines = (json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
-                text.writelines(lines)
-            else:
-                text.write(csv_lines(columns, rows, with_names=count == 0))
+            write(columns)
             count += block.rows.shape[0]
     print("\n".join(describe_predictions(found, count)), file=sys.stderr)
     return EXIT_OK
