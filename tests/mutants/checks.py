@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tests.mutants import checks_paths
+from tests.mutants import checks_files, checks_paths
 
 BOTH = ("replace_one", "add_remove")
 
@@ -256,29 +256,33 @@ def noise_laws():
     ours.test_a_gamma_norm_spends_no_delta(OutputPerturbation("gamma"))
 
 
-CHECKS = {
-    "noise laws": noise_laws,
-    "local channels": local_channels,
-    "attack noisy_gd": lambda: attack("noisy_gd"),
-    "attack noisy_sgd": lambda: attack("noisy_sgd"),
-    "replay noisy_gd": lambda: replay("noisy_gd"),
-    "replay noisy_sgd": lambda: replay("noisy_sgd"),
-    "attack exponential": lambda: attack("exponential"),
-    "attack objective_perturbation": lambda: attack("objective_perturbation"),
-    "replay exponential": lambda: replay("exponential"),
-    "objective loss": objective_loss,
-    "certificates": certificates,
-    "clip": clip,
-    "exact loss": exact_loss,
-    "public facts": public_facts,
-    "population": population,
-    "guarantee": guarantee,
-    "gate": gate,
-    "compiled loop": compiled_loop,
-    "independence": independence,
-    "noise law": noise_law,
-    "batches": batches,
-    "budget": budget,
-    "inputs": inputs,
-    "row rule": row_rule,
-} | checks_paths.CHECKS
+CHECKS = (
+    {
+        "noise laws": noise_laws,
+        "local channels": local_channels,
+        "attack noisy_gd": lambda: attack("noisy_gd"),
+        "attack noisy_sgd": lambda: attack("noisy_sgd"),
+        "replay noisy_gd": lambda: replay("noisy_gd"),
+        "replay noisy_sgd": lambda: replay("noisy_sgd"),
+        "attack exponential": lambda: attack("exponential"),
+        "attack objective_perturbation": lambda: attack("objective_perturbation"),
+        "replay exponential": lambda: replay("exponential"),
+        "objective loss": objective_loss,
+        "certificates": certificates,
+        "clip": clip,
+        "exact loss": exact_loss,
+        "public facts": public_facts,
+        "population": population,
+        "guarantee": guarantee,
+        "gate": gate,
+        "compiled loop": compiled_loop,
+        "independence": independence,
+        "noise law": noise_law,
+        "batches": batches,
+        "budget": budget,
+        "inputs": inputs,
+        "row rule": row_rule,
+    }
+    | checks_paths.CHECKS
+    | checks_files.CHECKS
+)

@@ -1,5 +1,5 @@
 """Plausible bugs of feature maps, data preparation, model files and logs. As in ``patches``; the
-checks are those of ``checks_paths``.
+checks are those of ``checks_files``, and of ``checks_paths`` for feature maps.
 """
 
 from __future__ import annotations
