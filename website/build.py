@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from website import check_site, links, pages, reference
+from website import check_site, glossary_links, links, pages, reference
 
 ROOT = pages.ROOT
 GATHERED = ROOT / "build" / "site_pages"
 SITE = ROOT / "site"
+GLOSSARY = ROOT / "docs" / glossary_links.PAGE
 PICTURES = (".png", ".svg", ".bib", ".ipynb")
 STYLE, SEARCH = "assets/style.css", "assets/iframe-worker.js"
 EXTENSIONS: list[Any] = [
@@ -44,13 +45,16 @@ def find_places() -> dict[Path, str]:
 def gather() -> list[str]:
     """Write all pages with the links that they have on the site; their names."""
     shutil.rmtree(GATHERED, ignore_errors=True)
-    places = find_places()
+    places, terms = find_places(), glossary_links.list_terms(GLOSSARY.read_text("utf-8"))
     for path, name in places.items():
         target = GATHERED / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
             text = links.move_links(path, path.read_text("utf-8"), places)
-            target.write_text(links.separate_blocks(text), "utf-8")
+            text = glossary_links.link_terms(links.separate_blocks(text), name, terms)
+            target.write_text(
+                glossary_links.add_anchors(text) if path == GLOSSARY else text, "utf-8"
+            )
         else:
             shutil.copyfile(path, target)
     made = reference.write_pages()
