@@ -56,7 +56,7 @@ def test_rows_as_json_and_files(few, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out == printed  # fixed seeds
     assert (tmp_path / "kept" / "audit.json").read_text() == printed
     head = (tmp_path / "kept" / "audit.csv").read_text().splitlines()[0]
-    assert head.startswith("mechanism,relation,epsilon,delta,claim,bound,tightness,floor")
+    assert head.startswith("mechanism,relation,epsilon,delta,claim,bound,runs,tightness,floor")
 
 
 def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
