@@ -62,9 +62,10 @@ def minimise_unconstrained(values: np.ndarray, basis: np.ndarray, slope: np.ndar
     return -_from_basis(basis, _to_basis(basis, slope) / values)
 
 
+# einsum sums in an order that hangs on the number of trials, on processors without AVX2
 def _to_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    return np.einsum("tij,ti->tj", basis, vectors)
+    return (basis * vectors[:, :, None]).sum(axis=1)
 
 
 def _from_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    return np.einsum("tij,tj->ti", basis, vectors)
+    return (basis * vectors[:, None, :]).sum(axis=2)
