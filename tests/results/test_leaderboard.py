@@ -8,6 +8,7 @@ from dperm_cli.results.leaderboard.entries import COLUMNS, list_entries
 from dperm_cli.results.leaderboard.peer_table import ABSENT, NUMBERS, TEXTS
 from dperm_cli.results.leaderboard.site import SCRIPTS, list_cards, rank_groups
 from dperm_cli.results.page import html_page, page_data
+from tests import kept_audits
 
 
 def make_row(method, risk, status="ok", **others):
@@ -49,6 +50,21 @@ def test_an_audit_is_of_its_relation_and_its_kind_of_delta():
         found = list_entries([], ROWS, [audit | {"relation": relation, "delta": delta}])
         entries[relation, delta] = found[0]["epsilon_audited"]
     assert list(entries.values()) == [0.8, None, None, 0.8]
+
+
+def test_lines_of_audits_are_kept_by_what_they_are_about():
+    row = {"mechanism": "near", "epsilon": 1.0, "delta": 0.0, "relation": "add_remove",
+           "claim": 1.0, "bound": 0.81234, "runs": 100}  # fmt: skip
+    line = kept_audits.make_line(row)
+    assert (line["bound"], line["verdict"]) == ("0.812", "not shown")
+    assert kept_audits.make_line(row | {"bound": 1.1})["verdict"] == "violated"
+    later = line | {"bound": "0.9"}
+    found = kept_audits.merge([AUDITS[0], line], [later, line | {"claim": "10"}])
+    assert [(one["method"], one["claim"], one["bound"]) for one in found] == [
+        ("far", "1", "2.7"), ("near", "1", "0.9"), ("near", "10", "0.812")]  # fmt: skip
+    kept = kept_audits.read_kept()
+    assert kept_audits.merge(kept, []) == kept
+    assert {one["relation"] for one in kept} == {"", "add_remove", "replace_one"}
 
 
 def test_who_refuses_is_last_and_who_never_ran_is_not_ranked():
