@@ -163,7 +163,7 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     bound = lower_bound(adversary, plan, how, runs, leaf)
     leaf = seed_sequence(seed, "audit", "half noise", *name)
     control = lower_bound(adversary, halve_noise(plan), how, runs // 2, leaf, checked=False)
-    # the most that the control's runs can show is to be more than the claim, or nothing is asked
+    # nothing is asked for where so many runs, half of them for the control, cannot show the claim
     shown = claim < find_reach(how, runs // 2)
     asked = shown and not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
     floor = adversary.floor if asked else None

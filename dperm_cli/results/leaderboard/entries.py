@@ -35,7 +35,12 @@ _KINDS = {
     "optimum_metric": ("float", "", "The metric of the non-private optimum."),
     "baseline_metric": ("float", "", "The metric of the majority's label, or of the mean."),
     "epsilon_accounted": ("float", "", "By dperm's accountant; of a peer nothing is accounted."),
-    "epsilon_audited": ("float", "", "Largest bound of an audit of this claim; empty: none."),
+    "epsilon_audited": (
+        "float",
+        "",
+        "Largest bound of an audit of the method at this epsilon and "
+        "relation, by its own pair and at the delta of audits.csv; empty: none.",
+    ),
     "seconds": ("float", "s", "Of a trial; of peers processor time, of dperm wall time."),
     "memory": ("float", "MiB", "Peak of a peer's process."),
     "versions": ("text", "", "Of what ran."),

@@ -13,11 +13,8 @@ from dperm_cli.core.files import OutputFile
 from dperm_cli.results.records.row_facts import csv_lines
 
 FORMATS = ("csv", "json", "parquet")
-NUMBERS = (
-    "score",
-    "probability",
-    "value",
-)  # columns of numbers, or one for each of several classes
+# columns of numbers, by the part of their name before "=", which names one of several classes
+NUMBERS = ("score", "probability", "value")
 Columns = Mapping[str, list[Any]]
 
 
