@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 
 from dperm_cli.results.charts import panel_drawing
-from dperm_cli.results.charts.chart_model import ReferenceLine
+from dperm_cli.results.charts.chart_model import HOLLOW_WORDS, ReferenceLine
+from dperm_cli.results.charts.figure_drawing import _make_pattern_entries
 from dperm_cli.results.charts.study_figure import build_figure, draw_figure, plot_study
 from dperm_cli.results.charts.study_lines import fit_order
 from dperm_cli.results.charts.study_panels import axis_of, panels
@@ -85,6 +86,16 @@ def test_hollow_markers_are_the_saturated_points(summary):
     for curve, flags in zip(panel.curves, hollow, strict=True):
         faces = [_draw_mark(panel, curve, point)[0].get_markerfacecolor() for point in curve.points]
         assert [face == "white" for face in faces] == flags
+
+
+@pytest.mark.parametrize("saturated", [True, False])
+def test_the_legend_says_what_hollow_marks_mean(summary, saturated):
+    rows = summary if saturated else [r for r in summary if (r["excess_risk_median"] or 40) < 40]
+    figure, _ = build_figure(rows, StudyView())
+    entries = _make_pattern_entries(figure, THEMES["single"])
+    assert (HOLLOW_WORDS in entries) == saturated
+    if saturated:
+        assert entries[HOLLOW_WORDS].get_markerfacecolor() == "white"
 
 
 def _draw_mark(panel, curve, point):

@@ -9,9 +9,9 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.charts.chart_model import HUES, index_mark
+from dperm_cli.results.charts.chart_model import HUES, LOOKS, Curve, index_mark
 from dperm_cli.results.charts.marks import MARKS
-from dperm_cli.results.charts.mechanism_looks import LOOKS, SHIPPED, choose_looks
+from dperm_cli.results.charts.mechanism_looks import SHIPPED, choose_looks, choose_value_looks
 from dperm_cli.results.charts.study_figure import build_figure, plot_study
 from dperm_cli.results.charts.study_panels import panels
 from dperm_cli.results.charts.study_view import StudyView, read_view
@@ -240,6 +240,20 @@ def test_names_of_a_figure_differ_by_mark_and_not_by_colour_alone(count):
         for start in range(0, len(names) - count, 3):
             marks = list_marks(names[start : start + count])
             assert len(set(marks)) == count
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 24])
+def test_a_value_never_looks_like_a_mechanism(count):
+    """In colour, and below eleven values in mark: ``hue=epsilon`` beside a figure of mechanisms."""
+    looks = choose_value_looks([f"epsilon {i}" for i in range(count)])
+    drawn = [Curve(name, (), look) for name, look in looks.items()]
+    shipped = [Curve(name, (), look) for name, look in SHIPPED.items()]
+    assert not {curve.hue for curve in drawn} & set(HUES)
+    assert not {curve.mark for curve in drawn} & {curve.mark for curve in shipped}
+    assert len({(curve.hue, curve.mark) for curve in drawn}) == count
+    rows = summed(*(trial_rows(f"{e}", epsilon=e, constraint_radius=e) for e in (0.1, 1.0, 10.0)))
+    (panel,) = panels(rows, StudyView(x="constraint.radius", hue="epsilon"))
+    assert [curve.look for curve in panel.curves] == list(choose_value_looks("abc").values())
 
 
 def test_every_mark_is_another_shape():

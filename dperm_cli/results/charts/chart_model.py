@@ -19,13 +19,17 @@ from dperm_cli.results.charts.themes import DEFAULT_THEME
 INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
+# From dark to light: colours of values (epsilon 0.1, 1, 10) where mechanisms have no colour.
+TONES = ("#1B1B2F", "#3B2F5C", "#66406F", "#94537A", "#C06C7C", "#DE9181")
 # Line and mark of curves that share colour and mark: another calibration, other settings. Lengths
 # of dashes in widths of the line, and the part of a mark that has the colour.
 DASHES = ((), (4, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (8, 3), (3, 1.2, 1.2, 1.2, 1.2, 1.2))
 FILLS = ("full", "bottom", "left", "top", "right")
+LOOKS = len(HUES) * len(MARKS)  # looks of mechanisms; looks of values come after them
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
 METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "residual norm"}
 NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
+HOLLOW_WORDS = "hollow: near the data-free floor"
 SATURATED_WORDS = "within a factor 2 of the data-free floor"
 ROOM = 1.6  # factor between what an axis shows and its ends
 DEPTH = 1e3  # factor by which bands may widen a logarithmic axis below their points
@@ -96,7 +100,7 @@ class Curve:
 
     @property
     def hue(self) -> str:
-        return HUES[self.look % len(HUES)]
+        return find_hue(self.look)
 
     @property
     def mark(self) -> str | Outline:
@@ -147,7 +151,7 @@ class ReferenceLine:
     def color(self) -> str:
         if self.look is None:
             return self.style.color
-        return HUES[self.look % len(HUES)]
+        return find_hue(self.look)
 
 
 @dataclass(frozen=True)
@@ -227,8 +231,15 @@ class Figure:
     shows_accounted: bool = False
 
 
+def find_hue(look: int) -> str:
+    """The colour of a look: of a mechanism below ``LOOKS``, of a value from there on."""
+    return HUES[look % len(HUES)] if look < LOOKS else TONES[(look - LOOKS) // len(MARKS)]
+
+
 def index_mark(look: int) -> int:
     """The place in MARKS of a look; where hues come again, the marks are others."""
+    if look >= LOOKS:
+        return (look - LOOKS) % len(MARKS)
     return (look + look // len(MARKS)) % len(MARKS)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import private_folders
-from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, INK, Figure
+from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WORDS, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels
 from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
@@ -250,10 +250,15 @@ def _list_entries(places: Sequence[Any]) -> dict[str, Any]:
 
 
 def _make_pattern_entries(figure: Figure, theme: Theme) -> dict[str, Any]:
-    """What dashes and fills mean, in grey."""
+    """What dashes and fills mean, and hollow marks where there are any, in grey."""
     from matplotlib.lines import Line2D
 
     entries = {}
+    points = [point for panel in figure.panels for point in panel.points]
+    if any(point.is_near_floor and not point.is_hidden for point in points):
+        hollow = {"color": GREY, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+        hollow |= {"markersize": theme.mark, "markeredgewidth": 0.24 * theme.mark}
+        entries[HOLLOW_WORDS] = Line2D([], [], **hollow)
     for words, pattern in figure.patterns:
         dashes = DASHES[pattern % len(DASHES)]
         look: dict[str, Any] = {"color": GREY, "linewidth": theme.line, "marker": "o"}

@@ -3,18 +3,17 @@
 A look is a number below ``LOOKS``, from which ``chart_model`` takes hue and mark. Mechanisms of the
 package have theirs in a table, in which those that are often compared differ in both. A name that
 is not in it (a plug-in, a sampler, a mechanism in another) has one that follows from its letters,
-with a mark that no mechanism of the table has.
+with a mark that no mechanism of the table has. Where values are told apart (``hue=epsilon``), they
+have colours from dark to light, which no mechanism has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dperm_cli.core.digests import hash_sha256
-from dperm_cli.results.charts.chart_model import HUES, index_mark
+from dperm_cli.results.charts.chart_model import HUES, LOOKS, TONES, index_mark
 from dperm_cli.results.charts.marks import MARKS
-
-LOOKS = len(HUES) * len(MARKS)
 
 
 def make_look(hue: int, mark: int) -> int:
@@ -75,6 +74,8 @@ _PAIRS = [(name.partition("("), places) for name, places in reversed(_TABLE.item
 _OUTER = {outer: places for (outer, inside, _), places in _PAIRS if inside}
 SHIPPED = {name: make_look(*places) for name, places in (_TABLE | _OUTER).items()}
 _OWN = 1 + max(index_mark(look) for look in SHIPPED.values())  # marks of shipped mechanisms
+# Marks of values, those first that are told apart when they are small: no shipped mechanism's.
+_VALUE_MARKS = (15, 16, 22, 23, 20, 21, 17, 14, 18, 19)
 
 
 def choose_looks(names: Iterable[str]) -> dict[str, int]:
@@ -96,6 +97,23 @@ def choose_looks(names: Iterable[str]) -> dict[str, int]:
         free = free or [look for look in tried if look not in found.values()] or tried
         found[name] = free[0]
     return found
+
+
+def choose_value_looks(names: Sequence[str]) -> dict[str, int]:
+    """The looks of values in their order, from dark to light: none is that of a shipped mechanism.
+
+    >>> from dperm_cli.results.charts.chart_model import Curve
+    >>> looks = choose_value_looks(["epsilon 0.1", "epsilon 1"])
+    >>> [Curve("", (), look).hue == tone for look, tone in zip(looks.values(), TONES[::5])]
+    [True, True]
+    """
+    last = max(len(names) - 1, 1)
+    return {
+        name: LOOKS
+        + len(MARKS) * (i * (len(TONES) - 1) // last)
+        + _VALUE_MARKS[i % len(_VALUE_MARKS)]
+        for i, name in enumerate(names)
+    }
 
 
 def _list_looks(name: str) -> list[int]:

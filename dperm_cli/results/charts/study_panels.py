@@ -17,7 +17,7 @@ from dperm_cli.results.charts.chart_model import (
     Panel,
 )
 from dperm_cli.results.charts.curve_points import Point
-from dperm_cli.results.charts.mechanism_looks import choose_looks
+from dperm_cli.results.charts.mechanism_looks import choose_looks, choose_value_looks
 from dperm_cli.results.charts.study_lines import list_lines
 from dperm_cli.results.charts.study_view import StudyView, find_value
 from dperm_cli.results.records.aggregate import is_repetition
@@ -231,7 +231,7 @@ def _choose_looks(rows: Sequence[Row], plan: _Plan) -> dict[str, int]:
     tones = {row["_curve"]: row["_tone"] for row in rows}
     numbers = {name: _read_number(tone) for name, tone in tones.items()}
     names.sort(key=lambda name: (numbers[name] is None, numbers[name] or 0.0))
-    return {name: i for i, name in enumerate(names)}
+    return choose_value_looks(names)
 
 
 def _number_patterns(rows: Sequence[Row]) -> dict[tuple[str, str], int]:
