@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.results.charts.study_figure import build_figure
+from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.records.aggregate import aggregate_rows
 from dperm_cli.results.records.references import find_unbeaten_baseline, warn_of_baselines
 from dperm_cli.results.records.schema import normalise
@@ -13,6 +14,7 @@ from dperm_cli.results.tables import summary_table
 from dperm_cli.results.tables.chosen_table import TableRequest, build_table, choose_rows
 from dperm_cli.results.tables.latex_table import write_latex
 from dperm_cli.results.tables.text_tables import write_html, write_markdown, write_terminal
+from tests.results import html_study
 from tests.results.conftest import trial_rows
 
 KNOWN = {
@@ -49,6 +51,19 @@ def test_every_table_has_all_three_beside_a_metric():
     assert [cells["metric"], cells["baseline"]] == ["r2", "mean"]
     assert [cells["baseline_metric"], cells["optimum_metric"]] == ["-0.013", "0.37"]
     assert cells["floor_metric"] == "-0.052"
+
+
+@pytest.mark.parametrize(("quantity", "told"), [("test_metric", True), ("excess_risk", False)])
+def test_the_table_of_an_experiment_says_them_where_it_shows_a_metric(quantity, told):
+    rows = [normalise(row) for group in (rows_with("a"), rows_with("b", ridge=0.5, n=900))
+            for row in group]  # fmt: skip
+    about = html_study.experiment(rows)
+    about |= {"plot": [{**panel, "y": quantity} for panel in about["plot"]], "table": []}
+    note = f"{rows[0]['dataset']}, {rows[0]['loss']}, l2_ball radius 1: {LINE}"
+    text = " ".join(experiment_tables.format_tables(rows, about)["terminal"].split())
+    notes = [note for note, _ in experiment_tables.choose_table(rows, about).remarks]
+    assert (note in text) is (note in notes) is told
+    assert (note.replace(": test", ", ridge 0.5: test") in text) is told
 
 
 def test_several_problems_each_have_their_own():

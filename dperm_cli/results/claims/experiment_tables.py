@@ -14,9 +14,11 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims, intervals
+from dperm_cli.results.records.references import tell_references
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
+    format_constraint,
     format_count,
     format_value,
     group_by,
@@ -290,11 +292,34 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     for (status, mechanism, reason), group in by_reason.items():
         cells = format_count(len(group), "cell")
         notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
+    notes += _tell_references(rows, about)
     if any(row["status"] == "ok" for row in rows):
         notes.append("Statistics over trials are a simulation on the same data, not a release.")
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: those rows are NOT private.")
     return notes
+
+
+def _tell_references(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
+    """What the metrics that a table shows are judged by, a line for each problem that ran."""
+    names = {"train_metric", "test_metric"}
+    shown = [panel["part"] for panel in about["plot"] if panel["y"] in names]
+    every = names & set(about["table"]) or any(not parts for parts in shown)
+    asked = {name for parts in shown for name in parts}
+    found: dict[str, None] = {}
+    for part in about["parts"]:
+        mine = [row for row in rows if row["status"] == "ok" and part["name"] in row["_parts"]]
+        if not (every or part["name"] in asked):
+            continue
+        for problem, group in group_by(mine, _name_problem).items():
+            told = tell_references(group)
+            found |= {f"{problem}: {told}": None} if told else {}
+    return list(found)
+
+
+def _name_problem(row: Row) -> str:
+    words = [row["dataset"], row["loss"], format_constraint(row)]
+    return ", ".join(words + ([f"ridge {format_value(row['ridge'])}"] if row["ridge"] else []))
 
 
 def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
