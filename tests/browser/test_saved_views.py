@@ -229,6 +229,25 @@ def test_a_searched_word_of_a_link_is_text(page, large_page):
     assert page.run("document.querySelectorAll('img').length") == 0
 
 
+HOLD = """window.held = []; const usual = setTimeout;
+window.setTimeout = (call, wait) => (wait === 150 ? held.push(call) : usual(call, wait));"""
+
+
+def test_an_address_that_is_yet_to_be_shown_is_not_written_over(page, large_page):
+    """What a part of the page wants to write comes between a new address and its event."""
+    made = page.send("Page.addScriptToEvaluateOnNewDocument", source=HOLD)
+    try:
+        page.send("Page.navigate", url="about:blank")
+        page.open(large_page)
+    finally:
+        page.send("Page.removeScriptToEvaluateOnNewDocument", identifier=made["identifier"])
+    page.click("#table .controls input[type=checkbox]")
+    assert page.run("held.length") > 0
+    page.run("location.hash = '#table?cells.text=data4', held.forEach((call) => call())")
+    page.wait("document.querySelector('#table input[type=search]').value === 'data4'")
+    assert page.run("location.hash") == "#table?cells.text=data4"
+
+
 def test_the_figure_of_an_experiment_is_saved_too(browser, experiment_page):
     browser.view(1280, 900)
     browser.open(experiment_page)

@@ -8,6 +8,7 @@ const view = {
   section: "",
   sections: [],
   timer: null,
+  followed: "",
   // A part of the page: read() gives its entries [key, value], show(asked) takes a URLSearchParams.
   add(part) { this.parts.push(part); },
   fragment() {
@@ -22,11 +23,13 @@ const view = {
   },
   write() {
     const fragment = this.fragment();
+    if (location.hash !== this.followed) return; // a new address that follow() has yet to show
     if (fragment === location.hash || !(fragment + location.hash).includes("?")) return;
-    try { history.replaceState(null, "", fragment); } catch { /* the button still copies the link */ }
+    try { history.replaceState(null, "", fragment); this.followed = location.hash; } catch { /* the button still copies the link */ }
   },
   // Show what the address asks for. A plain link to a section changes nothing else.
   follow() {
+    this.followed = location.hash;
     const [section, ...rest] = location.hash.slice(1, LONGEST).split("?");
     if (rest.length && location.hash.length < LONGEST) {
       const asked = new URLSearchParams(rest.join("?"));
@@ -38,6 +41,7 @@ const view = {
   },
   open(sections) {
     this.sections = sections;
+    this.followed = location.hash;
     if (location.hash) this.follow();
     addEventListener("hashchange", () => this.follow());
   },
