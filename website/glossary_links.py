@@ -11,6 +11,8 @@ from website.links import hide_code
 PAGE = "glossary.md"
 # pages that explain no word: the glossary itself, and lists
 LEFT_OUT = (PAGE, "changelog.md", "licences.md", "claims.md", "faults.md", "audit_power.md")
+# words with other meanings, linked only behind these: no "data set" is the set of a constraint
+ONLY_AFTER = {"set": ("constraint", "convex", "allowed")}
 _TERM = re.compile(r"^- \*\*([^*]+)\*\*(?=:)", re.MULTILINE)
 # where no link is put: links, headings, rows of tables, indented lines, formulas, tags
 _NO_PLACE = (
@@ -59,7 +61,8 @@ def link_terms(text: str, name: str, terms: Iterable[str]) -> str:
     to = os.path.relpath(PAGE, os.path.dirname(name) or ".")
     found: list[tuple[int, int, str]] = []
     for term in sorted(terms, key=len, reverse=True):
-        words = rf"(?<![\w`'.=/-]){re.escape(term)}(?:s|es)?(?![\w`=/-]|\.\w)"
+        before = "|".join(rf"(?<={word} )" for word in ONLY_AFTER.get(term, ()))
+        words = rf"(?:{before})(?<![\w`'.=/-]){re.escape(term)}(?:s|es)?(?![\w`=/-]|\.\w)"
         places = (match.span() for match in re.finditer(words, blank, re.IGNORECASE))
         # after a word in brackets, a link's own brackets would be its target
         free = (

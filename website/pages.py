@@ -18,6 +18,8 @@ OTHERS = {
     "examples/plugins/README.md": "examples/plugins.md",
     "experiments/README.md": "experiments/index.md",
 }
+# What the navigation calls pages whose first line is the name of the project.
+TITLES = {"index.md": "Start here", "overview.md": "README"}
 # Pages that website/reference.py writes.
 MADE = ("reference/command_line.md", "reference/python.md", "reference/keys.md")
 
@@ -75,7 +77,12 @@ def order_pages(names: set[str]) -> list[dict[str, Any]]:
     placed = {name for entry in order for pages in entry.values() for name in pages}
     if names - placed:
         raise KeyError(f"no place for {', '.join(sorted(names - placed))}")
-    return [entry for entry in order if any(entry.values())]
+    return [
+        {heading: [{TITLES[name]: name} if name in TITLES else name for name in pages]}
+        for entry in order
+        for heading, pages in entry.items()
+        if pages
+    ]
 
 
 def _expand(pages: tuple[str, ...], free: set[str]) -> Iterator[str]:

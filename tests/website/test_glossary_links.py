@@ -6,7 +6,7 @@ import pytest
 
 from website import build, glossary_links
 
-TERMS = ["loss", "privacy loss", "release", "event"]
+TERMS = ["loss", "privacy loss", "release", "event", "set"]
 TO = "../glossary.md#term"
 
 
@@ -23,6 +23,13 @@ def test_of_two_words_the_longer_counts():
     found = link("The privacy loss of an event.")
     assert found == (
         f"The [privacy loss]({TO}-privacy-loss){{.term}} of an [event]({TO}-event){{.term}}."
+    )
+
+
+def test_a_word_of_other_meanings_is_linked_where_it_has_the_glossary_s():
+    assert link("A data set, a test set, set out.") == "A data set, a test set, set out."
+    assert link("A data set and a convex set.") == (
+        f"A data set and a convex [set]({TO}-set){{.term}}."
     )
 
 

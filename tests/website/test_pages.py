@@ -40,7 +40,11 @@ def test_headings_have_the_names_of_links():
 def test_every_page_has_one_place():
     names = {*SOURCES.values(), *pages.MADE}
     order = pages.order_pages(names)
-    placed = [name for entry in order for listed in entry.values() for name in listed]
+    listed = [page for entry in order for found in entry.values() for page in found]
+    placed = [name for page in listed
+              for name in (page.values() if isinstance(page, dict) else [page])]  # fmt: skip
+    titles = [title for page in listed if isinstance(page, dict) for title in page]
+    assert len(set(titles)) == len(titles) == len(pages.TITLES)
     assert sorted(placed) == sorted(names)
     with pytest.raises(KeyError, match=r"no place for other/page\.md"):
         pages.order_pages(names | {"other/page.md"})
