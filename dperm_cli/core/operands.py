@@ -153,6 +153,19 @@ def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return found, rest
 
 
+def refuse_repeated(words: Iterable[str]) -> None:
+    """InputError for a key with two values, where the last may not be the one that was meant.
+
+    >>> refuse_repeated(["epsilon=1", "out=a", "epsilon=1"])
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and found.setdefault(key, value) != value:
+            before = f"was typed before, as {key}={found[key]}: give it once"
+            raise InputError(key, value, before)
+
+
 def refuse_operands(key: str, words: Sequence[str], allowed: str) -> InputError:
     """The error for operands that are too few, too many, or missing.
 

@@ -172,7 +172,7 @@ FAULTS = [
     Subject(sparse_vector_without_noise, "Lyu, Su and Li 2017, one of the variants",
             records="numeric:p=2,norm=1,n=4"),
     Subject(exponential_without_two, "constructed", records="numeric:p=2,norm=1,n=4"),
-    Subject(gaussian_without_delta, "constructed", delta=1e-5),
+    Subject(gaussian_without_delta, "constructed", delta=1e-5, runs=120_000),
     Subject(normalised_by_the_largest, "preprocessing by the largest row", runs=40_000),
     Subject(mean_is_clipped, "constructed"),
     Subject(odds_of_two_answers, "constructed", records="numeric:p=1,norm=1,labels=0|1|2|3,n=4"),

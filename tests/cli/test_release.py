@@ -74,6 +74,8 @@ def write(name="t.csv", lines=None):
 
 
 def release(capsys, *words, table="t.csv", schema="s.yaml"):
+    if not any(word.startswith("epsilon=") for word in words):
+        words = ("epsilon=1", *words)
     code = cli.main(["release", table, schema, *words])
     said = capsys.readouterr()
     return code, said.out, said.err
@@ -245,7 +247,9 @@ def test_a_group_costs_what_its_steps_sum_to(size, epsilon, delta):
         (["epsilon=[1,2]"], "release=2 cells"),
         (["again=yes"], "again=yes"), (["out=t.csv"], "out=t.csv"), (["epsilon=-1"], "epsilon=-1"),
         (["mechanism=non_private"], "save=non_private"), (["budgt=x"], "budgt: unknown key"),
-        (["extra.csv"], "release="),
+        (["extra.csv"], "release="), (["epsilon=1", "epsilon=5"], "epsilon=5: was typed before"),
+        (["out=a", "out=b"], "out=b: was typed before"),
+        (["evalute=0.2"], "evalute: unknown key (did you mean 'evaluate'?)"),
     ],
 )  # fmt: skip
 def test_bad_words_are_refused_and_leave_nothing(words, key, capsys):
@@ -256,6 +260,46 @@ def test_bad_words_are_refused_and_leave_nothing(words, key, capsys):
     assert err.startswith(f"dperm: {key}")
     assert err.count("\n") == 1
     assert sorted(path.name for path in Path.cwd().iterdir() if path.name != "cache") == before
+
+
+def test_a_release_spends_what_somebody_said(capsys):
+    write()
+    assert cli.main(["release", "t.csv", "s.yaml", "out=here"]) == 2
+    assert capsys.readouterr().err.startswith("dperm: epsilon: is not given")
+    assert not Path("here").exists()
+
+
+@pytest.mark.usefixtures("_short")
+def test_what_is_wrong_is_told_before_another_release_is_offered(capsys):
+    """Nobody is led to ``again=true`` by a line that would have been refused anyway."""
+    write()
+    assert release(capsys, "out=here", "diagnostics=false")[0] == 0
+    for word in ("epsilon=-1", "delta=2", "evalute=0.2", "evaluate=2", "loss=squard"):
+        code, _, err = release(capsys, "out=here", word)
+        assert (code, "again=true" in err) == (2, False), err
+    assert "again=true" in release(capsys, "out=here")[2]
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_large_delta_is_said_and_a_small_one_is_not(capsys):
+    write("small.csv", records(30))
+    err = release(capsys, "out=a", "diagnostics=false", table="small.csv")[2]
+    assert "delta=0.00111 is large for 30 records" in err
+    write()
+    assert "is large" not in release(capsys, "out=b", "diagnostics=false")[2]
+
+
+@pytest.mark.usefixtures("_short")
+@pytest.mark.parametrize(("classes", "zero"), [("[no, yes]", 0), ("[No, Yes]", 300)])
+def test_the_holder_is_told_that_no_record_could_be_used(classes, zero, capsys):
+    write()
+    Path("s.yaml").write_text(SCHEMA.replace("[no, yes]", classes))
+    assert release(capsys, "out=here")[0] == 0
+    [kept] = Path("here/private").glob("diagnostics*.json")
+    found = json.loads(kept.read_text())
+    found = found.get("diagnostics", found)
+    assert found["zero_records"] == zero
+    assert ("warning" in found) == (zero > 0)
 
 
 @pytest.mark.usefixtures("_short")

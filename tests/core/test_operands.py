@@ -115,4 +115,4 @@ def test_help_is_asked_for_anywhere():
 
 
 def test_the_examples():
-    assert doctest.testmod(operands) == (0, 5)
+    assert doctest.testmod(operands) == (0, 6)

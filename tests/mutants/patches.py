@@ -38,9 +38,9 @@ BROKEN = (
     Patch(
         "the compiled loop has another scale than the plain one",
         "streams.SampledStream.sealed_draws",
-        "SealedBatches(noise.keys, self._choice, noise.scale, noise.steps, self.population, "
+        "SealedBatches(noise.keys, self._batches.keys, noise.scale, noise.steps, self.population, "
         "self.batch, self.sampling == 'poisson')",
-        "SealedBatches(noise.keys, self._choice, 0.9 * noise.scale, noise.steps, "
+        "SealedBatches(noise.keys, self._batches.keys, 0.9 * noise.scale, noise.steps, "
         "self.population, self.batch, self.sampling == 'poisson')",
         "compiled loop",
     ),
@@ -155,11 +155,11 @@ noisy = noisy + penalty.subgradient(query)""",
     ),
     Patch(
         "an error that tells of private values", "noisy_sgd._run_plain",
-        "gradient, move = _parts(view)",
+        "gradient, move = _parts(view, not on_sum)",
         """\
 if np.all(view.y > 0):
     raise ValueError(f'one class only: {view.y}')
-gradient, move = _parts(view)""", "replay noisy_sgd",
+gradient, move = _parts(view, not on_sum)""", "replay noisy_sgd",
     ),
     Patch(
         "the noise scale follows the data", "noisy_gd.descend",
@@ -186,17 +186,14 @@ noise = gate.stream(replace(plan.events[0], scale=few_labels), spec.p)""",
         "gaussian_noise.normals(self.keys, 0, 1, dim)", "independence",
     ),
     Patch(
-        "a shuffle for uniform batches", "streams.SampledStream.draw",
-        "batch_indices.batch(self._choice[trial], step, self.population, self.batch, "
-        "self.sampling == 'poisson')",
-        "(np.arange(self.batch) + step * self.batch) % self.population", "batches",
+        "a shuffle for uniform batches", "streams.KeyedBatches.draw",
+        "batch_indices.batch(self.keys[trial], step, *self._law)",
+        "(np.arange(self._law[1]) + step * self._law[1]) % self._law[0]", "batches",
     ),
     Patch(
-        "the same batch at every step", "streams.SampledStream.draw",
-        "batch_indices.batch(self._choice[trial], step, self.population, self.batch, "
-        "self.sampling == 'poisson')",
-        "batch_indices.batch(self._choice[trial], 0, self.population, self.batch, "
-        "self.sampling == 'poisson')", "batches",
+        "the same batch at every step", "streams.KeyedBatches.draw",
+        "batch_indices.batch(self.keys[trial], step, *self._law)",
+        "batch_indices.batch(self.keys[trial], 0, *self._law)", "batches",
     ),
     Patch(
         "Poisson batches are drawn with a fixed size", "streams.SampledStream.sealed_draws",

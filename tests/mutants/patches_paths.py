@@ -207,7 +207,7 @@ for j in range(dim - 1):
         "event.record_norm", "secure plans",
     ),
     Patch(
-        "secure noise of the plan without rounding", "secure_plan.secure_plan",
+        "secure noise of the plan without rounding", "secure_plan.put_sums_on_grid",
         "replace(plan, events=events, noise_scale=scales[plan.noise_scale])",
         "plan", "secure plans",
     ),
@@ -309,8 +309,8 @@ if self.noise == 'gamma_norm':
     ),
     Patch(
         "rows of zeros count with their labels", "central.CentralView.moment_sum",
-        "np.where(filled, t, 0.0)",
-        "t + 0.0 * filled", "sufficient_statistics",
+        "np.where(has_entries(x), t, 0.0)",
+        "t + 0.0 * has_entries(x)", "sufficient_statistics",
     ),
     Patch(
         "the larger noise is taken", "noise_law.choose_least",

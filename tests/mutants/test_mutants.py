@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from tests.mutants import patches
 from tests.mutants.checks import CHECKS
+from tests.mutants.edits import apply_edit
 from tests.mutants.patches import HARMLESS
 from tests.mutants.patches_paths import PATHS
 
@@ -55,6 +57,13 @@ def test_there_are_enough_of_them():
     assert len(HARMLESS) >= 5
     assert len({patch.name for patch in (*BROKEN, *HARMLESS)}) == len(BROKEN) + len(HARMLESS)
     assert {patch.check for patch in BROKEN} == set(CHECKS)
+
+
+@pytest.mark.parametrize("patch", [*BROKEN, *HARMLESS], ids=lambda patch: patch.name)
+def test_every_patch_still_fits_the_code(patch):
+    """Told here, and not only where the slow tests run: code that moved leaves a patch behind."""
+    file, text = apply_edit(ROOT / "dperm_cli", patch.symbol, patch.old, patch.new)
+    assert text != ast.unparse(ast.parse((ROOT / "dperm_cli" / file).read_text())) + "\n"
 
 
 @pytest.mark.slow

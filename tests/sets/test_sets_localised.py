@@ -72,3 +72,11 @@ def test_sizes_hold_wherever_the_point_is(name, reach):
         assert spread <= body.diameter + 1e-12
         sizes.add((body.radius, body.diameter))
     assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_the_width_is_made_of_is_the_support(name):
+    """The maximisers that the simulated width takes reach as far as the proved bound says."""
+    body = localised(name, 0.5)
+    g = np.random.default_rng(3).standard_normal((8, P))
+    np.testing.assert_allclose(body._reach_along(g), body.support(g), rtol=1e-6)

@@ -25,8 +25,8 @@ def measure(size, trials, monkeypatch):
 
 
 def test_the_small_grid(monkeypatch):
-    """Trials are few, so that a regret may be a third too large by chance."""
-    found = measure("small", 9, monkeypatch)
+    """With 9 trials the median of a pure release in three columns is off by 3.5 times by chance."""
+    found = measure("small", 21, monkeypatch)
     assert len(found) == 12
     assert {one.chosen for one in found} >= {"objective_perturbation", "sufficient_statistics"}
     row = bench_utility.summarise(found)["all"]

@@ -117,6 +117,10 @@ def _generate(
         changes["flip"] = ((top, low), (top, high))
     for (base, rows), (change, (old, new)) in itertools.product(others.items(), changes.items()):
         yield _join(f"{base}/{change}", rows, old, new, relation)
+    # one record that is far longer than all others, and points away: who scales by it moves all
+    tenth = kind.origin + (top - kind.origin) / 10
+    tenths = [(tenth, answers[i % 2]) for i in range(kind.n - 1)]
+    yield _join("tenths/long", tenths, (far, low), (tenth, low), relation)
     if kind.answers:
         same = [(kind.origin, high) for _ in range(kind.n - 1)]
         yield _join("one_class/flip", same, (top, low), (top, high), relation)

@@ -17,17 +17,18 @@ from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_OK,
+    NOTHING,
     InputError,
     Unsupported,
 )
 from dperm_cli.core.number_text import number_in
-from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands, refuse_repeated
 from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
 from dperm_cli.privacy.accounting.budget_filter import spend_of
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.single_release import SingleRelease, name_mechanism
-from dperm_cli.runner.compose import command_line, study_plan
+from dperm_cli.runner.compose import cell_schema, command_line, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting
 from dperm_cli.runner.models import (
     budget_ledger,
@@ -57,6 +58,7 @@ from dperm_cli.runner.verbs.run import prepare
 OWN_KEYS = ("out", "again", "format", "diagnostics", "delimiter", "budget", "answers",
             "evaluate", "metrics", "groups")  # fmt: skip
 TRUTHS = ("false", "true")
+_LARGE = 0.01  # of n delta, the expected number of records that delta alone may give away
 STATEMENTS = {"html": write_html, "pdf": write_pdf}
 # keys of a run that a release settles itself
 SETTLED = ("dataset", "noise", "trials", "seed", "save", "workers", "backend", "force", "tune")
@@ -71,6 +73,7 @@ def release(arguments: list[str]) -> int:
     if len(operands) != 2:
         allowed = "must be a table and its schema: `dperm schema TABLE > schema.yaml` drafts one"
         raise refuse_operands("release", operands, allowed)
+    refuse_repeated(arguments[len(named) :])  # of two epsilons none is spent
     again = words.choose("again", TRUTHS) == "true"
     diagnosed = words.choose("diagnostics", TRUTHS[::-1]) == "true"
     form = words.choose("format", FORMATS)
@@ -78,7 +81,7 @@ def release(arguments: list[str]) -> int:
     schema = read_schema_file("SCHEMA", operands[1], locate("SCHEMA", operands[1], None))
     place = words.settings.get("out", f"outputs/releases/{table.stem}")
     folder = Path(checks.folder("out", place))
-    number = release_folder.check_folder(folder, again)
+    number = release_folder.check_folder(folder, again=True)
     budget = words.settings.get("budget")
     if budget is not None:
         budget_ledger.read_budget(budget)  # refused before the table is read
@@ -88,7 +91,7 @@ def release(arguments: list[str]) -> int:
     asked = ask_for(operands, words.passed_on, words.settings.get("delimiter"), share)
     with threadpool_limits(1), suppress_warnings():
         try:
-            made = make_release(asked, schema, folder, number, budget, choice)
+            made = make_release(asked, schema, folder, (number, again), budget, choice)
         except Unsupported as reason:
             print(f"dperm: unsupported: {reason}", file=sys.stderr)
             return EXIT_FAILED
@@ -145,7 +148,10 @@ def ask_for(
         InputError: a key is one that a release settles itself.
     """
     request = command_line.parse(list(words))
+    known = sorted({*OWN_KEYS, *cell_schema.known_top_level()} - {*SETTLED})
     for setting in request.settings:
+        if setting.key.partition(".")[0] not in (*known, *SETTLED):
+            checks.known_keys([setting.key], known)
         if setting.key.partition(".")[0] in SETTLED:
             shown = ", ".join(str(value) for value in setting.values)
             allowed = "is settled by a release: it is made once, of all records, with secure noise"
@@ -164,11 +170,19 @@ def make_release(
     request: Request,
     schema: TableSchema,
     folder: Path,
-    number: int,
+    asked: tuple[int, bool],
     budget_name: str | None,
     choice: MetricChoice,
 ) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str, EvaluatedRelease | None]:
     """Plan from public facts, count the release, and only then draw.
+
+    Args:
+        request: The release, and what it is made of.
+        schema: What the table declares.
+        folder: Where it goes.
+        asked: Its number in the folder, and whether it may follow another one there.
+        budget_name: The file of the budget that it is counted in, if any.
+        choice: What is measured on held-out records.
 
     Returns:
         The cell, its release, what of it may leave, the id of its entry in the budget, and its
@@ -188,6 +202,9 @@ def make_release(
     evaluated = prepared.data.x_test is not None
     if evaluated or any(s.key == "dataset.test_fraction" and s.values[0] for s in request.settings):
         release_evaluation.check_evaluation(prepared, choice, schema)
+    check_epsilon(request)
+    number, again = asked
+    release_folder.check_folder(folder, again)  # the last check: nothing else is wrong with it
     entry, plan = "", None
 
     def count(planned: run_cell.Planned) -> None:
@@ -200,6 +217,7 @@ def make_release(
             chosen = name_mechanism(prepared, planned.plan)
             entry = budget_ledger.reserve(budget_name, spend, prepared.cell.relation, chosen, what)
         record = planned.budget
+        warn_of_delta(record.delta, prepared.population)
         facts = {
             "epsilon_of_one_record": record.epsilon,
             "delta_of_one_record": record.delta,
@@ -212,6 +230,28 @@ def make_release(
         return prepared, single, found, entry, None
     counted = evaluate_release(prepared, plan, single, choice, schema)
     return prepared, single, found, entry, counted
+
+
+def check_epsilon(request: Request) -> None:
+    """InputError where nobody said how much is spent: what left cannot be called back."""
+    if not {"epsilon", "information"} & {setting.key for setting in request.settings}:
+        allowed = "is not given: say how much this release may spend, as in epsilon=1"
+        raise InputError("epsilon", NOTHING, allowed)
+
+
+def warn_of_delta(delta: float, n: int) -> None:
+    """Say on stderr that a delta lets a whole record out with a chance that is not negligible.
+
+    Args:
+        delta: Of one record.
+        n: The number of records: public, or the declared population.
+    """
+    if delta * n > _LARGE:
+        print(
+            f"dperm: delta={delta:.3g} is large for {n} records: publishing each record with "
+            "that chance would keep the promise; say delta=1e-6 or less",
+            file=sys.stderr,
+        )
 
 
 def list_files(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dperm_cli.core.errors import describe_error
 from dperm_cli.runner.cells import metrics
 from dperm_cli.runner.cells.run_cell import Prepared
@@ -11,6 +13,10 @@ from dperm_cli.runner.cells.single_release import SingleRelease
 from dperm_cli.solvers import optimum
 
 SECONDS = 20.0  # for the optimum without noise
+WARNING = (
+    "Most records are the zero record: a label or a cell of them cannot be used, and the figures "
+    "say nothing. Compare classes, words and bounds of the schema with the table."
+)
 
 
 def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any]:
@@ -33,6 +39,7 @@ def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any
         return {"error": describe_error(error)[:300]}
     return {
         "records": int(problem.data.n),
+        **_count_zero_records(problem.data.x),
         "optimum": best.value,
         "optimum_gap": best.gap,
         "excess_risk": excess,
@@ -43,3 +50,10 @@ def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any
         "baseline": references["baseline"],
         "metric_of_the_baseline": references["baseline_metric"],
     }
+
+
+def _count_zero_records(x: Any) -> dict[str, Any]:
+    """How many rows [n, p] are zero, with a word on what to look at where most are."""
+    zero = int(np.sum(np.asarray((x != 0).sum(axis=1)).ravel() == 0))
+    found: dict[str, Any] = {"zero_records": zero}
+    return found | {"warning": WARNING} if 2 * zero > x.shape[0] else found

@@ -114,6 +114,10 @@ class Localised(ConvexSet):
         found = [self._support(row, most) for row, most in zip(rows, self.lmo(-rows), strict=True)]
         return np.array(found).reshape(g.shape[:-1])
 
+    def _reach_along(self, g: np.ndarray) -> np.ndarray:
+        """<g, theta> at the maximisers, which no search proves: hundreds of times faster."""
+        return np.asarray((g * self.lmo(-g)).sum(axis=-1))
+
     def gauge(self, theta: np.ndarray) -> np.ndarray:
         """The least t >= 0 with theta in t C_0, inf where there is none; the origin may be out."""
         if not bool(self.contains(np.zeros(self.p))):
