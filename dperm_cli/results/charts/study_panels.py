@@ -25,7 +25,7 @@ from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
     find_partial_keys,
-    find_variants,
+    find_telling_variants,
     format_constraint,
     format_value,
     group_by,
@@ -71,7 +71,7 @@ def axis_of(rows: Sequence[Row]) -> str:
     for name in _SWEPT[:3]:
         if len(distinct(rows, name)) > 1:
             return name
-    tags = find_variants(rows)
+    tags = find_telling_variants(rows)
     keys = dict.fromkeys(key for tag in tags for key in tag)
     swept = [name for name in _SWEPT[3:-1] if len(distinct(rows, name)) > 1]
     swept += [key for key in keys if not is_repetition(key)
@@ -89,7 +89,9 @@ def panels(rows: Sequence[Row], view: StudyView = DEFAULT_VIEW) -> list[Panel]:
     if not ran:
         return []
     some = find_partial_keys(ran)
-    tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
+    tagged = [
+        _tag_row(row, tags, some) for row, tags in zip(ran, find_telling_variants(ran), strict=True)
+    ]
     plan = _make_plan(tagged, view)
     tagged = [_place_row(row, plan) for row in tagged]
     tagged = [row for row in tagged if row["_x"] is not None]
