@@ -252,6 +252,17 @@ def test_a_figure_that_is_known_has_no_remark(capsys):
     assert not [key for key in json.loads(out) if key.endswith("_remark")]
 
 
+@pytest.mark.usefixtures("_short")
+def test_the_printed_level_is_rounded_up_and_json_has_the_exact_one(capsys):
+    write(lines=records(300))
+    code, out, _ = release(capsys, "out=here", "diagnostics=false", "mechanism=noisy_gd")
+    assert code == 0
+    told = dict(line.split(None, 1) for line in out.splitlines())
+    exact = json.loads(Path("here/release/ledger.json").read_text())["epsilon"]
+    assert told["epsilon"] == "1"
+    assert 0.999 < exact <= 1.0
+
+
 def test_scores_of_a_row_do_not_follow_other_rows():
     rng = np.random.default_rng(6)
     x, theta = rng.normal(size=(257, 19)), rng.normal(size=(19, 3))
