@@ -189,6 +189,13 @@ def test_no_warning_of_matplotlib_reaches_the_user(rows, view):
     assert plot_study(rows, StudyView(**view)).axes
 
 
+@pytest.mark.filterwarnings("error")
+def test_curves_of_one_point_are_drawn_without_a_warning(monkeypatch):
+    monkeypatch.setattr(StudyView, "check", lambda view, rows: None)
+    rows = crossed(epsilons=(0.1, 1.0, 10.0), sizes=(100, 300))
+    assert plot_study(rows, StudyView(x="epsilon", hue="epsilon")).axes
+
+
 def list_handles(drawn):
     (legend,) = drawn.legends
     names = [text.get_text() for text in legend.get_texts()]
