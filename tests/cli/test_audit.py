@@ -59,6 +59,19 @@ def test_rows_as_json_and_files(few, capsys, tmp_path, monkeypatch):
     assert head.startswith("mechanism,relation,epsilon,delta,claim,bound,runs,tightness,floor")
 
 
+@pytest.mark.parametrize(
+    ("head", "key"),
+    [
+        (audit_tables.HEAD, audit_tables.HEAD_KEY),
+        (audit_tables.CASES, audit_tables.CASES_KEY),
+    ],
+)
+def test_columns_of_tables_have_a_key(head, key):
+    told = {part.split(":")[0] for line in key for part in line.split("; ")}
+    needed = {"control", "floor", "worst", "exact", "tightness", "bound", "law", "bound/claim"}
+    assert needed & set(head) == told & set(head)
+
+
 def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
     from dperm_cli.mechanisms.gradient import noisy_gd
     from dperm_cli.privacy.events import Gaussian
@@ -70,6 +83,7 @@ def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
     assert main(["audit", "mechanism=noisy_gd", "epsilon=20", "--quick", *ALONE]) == 1
     out, err = capsys.readouterr()
     assert out.count("violation") == 2
+    assert all(f"\n{line}" in out for line in audit_tables.HEAD_KEY)
     assert "above the claim 20" in err
     assert "moved by 2 sensitivities" in err
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dperm_cli.cli import main
 from dperm_cli.privacy.gate import install_tape
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models.evaluated_release import IDLE
 from dperm_cli.runner.models.held_out_records import add_columns
 from dperm_cli.runner.verbs import release as releasing
 from tests.cli.test_release import (
@@ -215,6 +217,50 @@ def test_the_statement_has_the_figures_on_three_pages(capsys):
     shown = f"{told['accuracy']:.4g}"
     assert f"{shown} (95% interval for the population:" in page
     assert Path("here/release/statement.pdf").read_bytes().count(b"/Type /Page\n") <= 3
+
+
+def test_a_figure_whose_interval_is_everything_says_so(capsys):
+    write(lines=records(300))
+    words = ["epsilon=0.3", "evaluate=0.2", "diagnostics=false"]
+    code, out, _ = release(capsys, *WORDS, *words)
+    assert code == 0
+    told, found = json.loads(out), read_evaluation()
+    low, high = found["metrics"]["auc"]["interval_for_the_population"]
+    assert high - low > 0.9  # 60 records
+    assert told["area_under_the_curve_remark"] == IDLE
+    rows = found["metrics"]["calibration"]["rows"]
+    ends = [row["interval_for_the_population"] for row in rows]
+    idle = sum(high - low >= 0.9 for low, high in ends)
+    assert told["rows_of_8_whose_interval_says_nothing"] == idle > 0
+    assert IDLE in found["in_words"]["Area under the curve"]
+    assert "noisy count of its class" in found["metrics"]["confusion"]["note"]
+    page = Path("here/release/statement.html").read_text()
+    assert IDLE in page
+    assert "Metrics, optima" not in page
+    assert "the model file alone" not in page
+    main(["statement", "here/release/model.npz"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert " ".join(found["in_words"]["Area under the curve"].split()) in text
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_figure_that_is_known_has_no_remark(capsys):
+    write(lines=records(2000))
+    words = ["epsilon=5", "evaluate=0.4", "metrics=accuracy,auc", "diagnostics=false"]
+    code, out, _ = release(capsys, *WORDS, *words)
+    assert code == 0
+    assert not [key for key in json.loads(out) if key.endswith("_remark")]
+
+
+@pytest.mark.usefixtures("_short")
+def test_the_printed_level_is_rounded_up_and_json_has_the_exact_one(capsys):
+    write(lines=records(300))
+    code, out, _ = release(capsys, "out=here", "diagnostics=false", "mechanism=noisy_gd")
+    assert code == 0
+    told = dict(line.split(None, 1) for line in out.splitlines())
+    exact = json.loads(Path("here/release/ledger.json").read_text())["epsilon"]
+    assert told["epsilon"] == "1"
+    assert 0.999 < exact <= 1.0
 
 
 def test_scores_of_a_row_do_not_follow_other_rows():

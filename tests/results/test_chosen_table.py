@@ -19,10 +19,9 @@ from dperm_cli.results.tables.chosen_table import (
     build_table,
     choose_rows,
     read_request,
-    round_number,
-    round_pair,
 )
 from dperm_cli.results.tables.latex_table import MOST_LINES, WIDTHS, measure_text, write_latex
+from dperm_cli.results.tables.rounded_numbers import round_number, round_pair
 from dperm_cli.results.tables.text_tables import write_html, write_markdown, write_terminal
 from tests.results.conftest import refused, study_rows, trial_rows
 
@@ -94,9 +93,61 @@ def test_what_the_title_of_each_problem_says_is_no_column():
 
 
 def test_columns_stand_as_they_were_asked_for(summary):
-    made = table(summary, columns="steps,mechanism,excess_risk_median")
-    assert names(made) == ["steps", "mechanism", "excess_risk"]
+    made = table(summary, columns="steps,mechanism,calibration,epsilon,excess_risk_median")
+    assert names(made) == ["steps", "mechanism", "calibration", "epsilon", "excess_risk"]
     assert made.lines[0][1] == "noisy_gd"
+    assert not any("Added" in note for note in made.notes)
+    one = table(summary, columns="steps,excess_risk", rows="epsilon:2,calibration:tight")
+    assert names(one) == ["steps", "excess_risk"]
+
+
+def grid(*keys, **values):
+    """A made-up study of cells with these columns, n in the configuration as data sets have it."""
+    return summed(*(
+        trial_rows(f"{i}", (1.0 + i, 2.0 + i), **{
+            "overrides": {"dataset": {"name": "digits", "n": mine.get("n", 100)}},
+            **values, **mine,
+        }) for i, mine in enumerate(keys)
+    ))  # fmt: skip
+
+
+SWEPT = [
+    ([{"n": 100, "delta": 1e-4}, {"n": 300, "delta": 1e-5}], ["n"]),  # delta follows n
+    ([{"delta": 1e-4}, {"delta": 1e-5}], ["delta"]),
+    ([{"overrides": {"mechanism": {"name": "noisy_gd", "steps": k}}} for k in (1, 2)],
+     ["mechanism.steps"]),
+    ([{"seed": k, "overrides": {"seed": k}} for k in (1, 2)], ["seed"]),
+    ([{"calibration": "tight"}, {"calibration": "paper"}], ["calibration"]),
+    ([{"p": p, "ridge": ridge} for p in (2, 3) for ridge in (0.0, 1.0)], ["p", "ridge"]),
+    ([{"constraint_radius": 1}, {"constraint_radius": 2}], []),  # in the titles of the groups
+    ([{"dataset": "digits"}, {"dataset": "adult"}], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "added"), SWEPT)
+def test_columns_that_tell_lines_apart_are_added_to_those_asked_for(keys, added):
+    made = table(grid(*keys), columns="mechanism,epsilon,excess_risk,band,test_metric")
+    measured = ["excess_risk", "band", "test_metric"]
+    assert names(made) == ["mechanism", "epsilon", *added, *measured]
+    assert all(len(set(group.lines)) == len(group.lines) for group in made.groups)
+    told = [note for note in made.notes if "Added" in note]
+    assert len(told) == bool(added)
+    assert all(name in "".join(told) for name in added)
+    for written in (write_terminal(made), write_markdown(made), write_html(made)):
+        assert all(column.head in written for column in made.columns)
+    if added:
+        assert "Added to the columns asked for" in write_latex(made)
+        assert all(column.needed for column in made.columns if column.name in added)
+    bare = table(grid(*keys), columns="excess_risk")
+    assert names(bare) == [*added, "excess_risk"]
+
+
+def test_a_key_that_repeats_n_is_no_column_beside_it():
+    rows = grid({"n": 100}, {"n": 300})
+    assert names(table(rows))[:3] == ["mechanism", "n", "epsilon"]
+    held = grid({"n": 80, "overrides": {"dataset": {"name": "digits", "n": 100}}},
+                {"n": 240, "overrides": {"dataset": {"name": "digits", "n": 300}}})  # fmt: skip
+    assert "dataset.n" in names(table(held))  # records were held out: it says something else
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,26 @@ def test_a_plan_at_some_epsilons_is_in_both_groups():
     assert group(text, "needs a change") == ["  partly at epsilon 2: take less epsilon"]
 
 
+def test_what_fits_at_some_epsilons_is_not_called_impossible():
+    rows = [plan(1.0, 3.0), *refusal("no sampler is known")[1:]]
+    text = format_problem(facts({"partly": rows, "hopeless": refusal("no channel is known")}))
+    assert group(text, "impossible here") == ["  hopeless: no channel is known"]
+    assert group(text, "no plan at some epsilons") == ["  partly at epsilon 2: no sampler is known"]
+    alone = format_problem(facts({"partly": rows}))
+    assert "impossible here: none" in alone
+    assert "no plan at some" not in format_problem(facts({"whole": [plan(1.0), plan(2.0)]}))
+
+
+@pytest.mark.parametrize("risks", [(0.3, 0.1), None])
+def test_bounds_beside_predictions_have_their_unit(risks):
+    whole = [plan(1.0, 12200.0), plan(2.0, 900.0)]
+    found = foreseen("a", risks, (12200.0, 900.0)) if risks else {"a": whole}
+    text = " ".join(format_problem(facts(found)).split())
+    assert ("predicted excess risk per record" in text) == bool(risks)
+    assert "bound (a sum" in text
+    assert "has a summed excess risk below 0.5 on every data set" in text
+
+
 @pytest.mark.parametrize("count", [1, 25, 90])
 def test_there_are_never_too_many_lines(count):
     reason = "set " + "a very long word " * 20

@@ -146,6 +146,137 @@ def test_an_axis_can_be_asked_for():
     assert [point.x for point in panel.select_points(panel.curves[0])] == [0.0, 1.0]
 
 
+def crossed(mechanisms=("noisy_gd", "newton"), epsilons=(0.5, 2.0), sizes=(100,), **more):
+    """Cells of all pairs; the key dataset.n says what n does."""
+    return summed(*(
+        trial_rows(f"{name}-{epsilon}-{n}", (1.0 / epsilon, 2.0 / epsilon), mechanism=name, n=n,
+                   epsilon=epsilon, delta=1.0 / n**2,
+                   overrides={"mechanism": {"name": name}, "dataset": {"n": n}}, **more)
+        for name in mechanisms for epsilon in epsilons for n in sizes
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "view", "label", "names"),
+    [
+        ({}, {"hue": "epsilon"}, "mechanism", ("noisy_gd", "newton")),
+        ({"sizes": (100, 300)}, {"hue": "epsilon"}, "number of records n", ()),
+        ({"epsilons": (1.0,), "sizes": (100, 300)}, {"hue": "n"}, "mechanism",
+         ("noisy_gd", "newton")),
+        ({}, {"facet": "epsilon"}, "mechanism", ("noisy_gd", "newton")),
+        ({"mechanisms": ("newton",)}, {"hue": "epsilon"}, "mechanism", ("newton",)),
+        ({}, {"hue": "epsilon", "facet": "mechanism"}, "epsilon", ()),
+        ({}, {"hue": "mechanism"}, "epsilon", ()),
+    ],
+)  # fmt: skip
+def test_a_colour_of_the_axis_takes_another_axis(given, view, label, names):
+    found = panels(crossed(**given), StudyView(**view))
+    assert {panel.x.label for panel in found} == {label}
+    assert all(panel.x.names == names for panel in found)
+    assert sum(len(panel.points) for panel in found) == len(crossed(**given))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("view", [{}, {"hue": "epsilon"}, {"x": "mechanism", "hue": "epsilon"},
+                                  {"hue": "epsilon", "facet": "mechanism"},
+                                  {"y": "train_metric"}])  # fmt: skip
+@pytest.mark.parametrize("rows", [
+    crossed(), crossed(epsilons=(1.0,)), crossed(("newton",), sizes=(100, 300)),
+    summed(trial_rows("a", (1.0, 2.0)), trial_rows("b", (0.0, 2.0), epsilon=2.0, dataset="b")),
+    summed(*(trial_rows(f"{k}", (0.0, 2.0), ridge=k) for k in (4e20, 4e20 + 1e5))),
+], ids=["crossed", "one epsilon", "sizes", "a place a panel", "huge"])  # fmt: skip
+def test_no_warning_of_matplotlib_reaches_the_user(rows, view):
+    assert plot_study(rows, StudyView(**view)).axes
+
+
+@pytest.mark.filterwarnings("error")
+def test_curves_of_one_point_are_drawn_without_a_warning(monkeypatch):
+    monkeypatch.setattr(StudyView, "check", lambda view, rows: None)
+    rows = crossed(epsilons=(0.1, 1.0, 10.0), sizes=(100, 300))
+    assert plot_study(rows, StudyView(x="epsilon", hue="epsilon")).axes
+
+
+def list_handles(drawn):
+    (legend,) = drawn.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    return dict(zip(names, legend.legend_handles, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "view", "lined"),
+    [
+        ({}, {"x": "mechanism", "hue": "epsilon"}, False),
+        ({}, {}, True),
+        ({"sizes": (100, 300)}, {"hue": "epsilon"}, True),  # patterns are mechanisms
+        ({}, {"hue": "epsilon", "facet": "mechanism"}, False),  # one point a curve
+        ({"sizes": (100, 300)}, {"x": "dataset", "hue": "epsilon", "facet": "n"}, False),
+    ],
+)
+def test_the_legend_has_lines_where_the_figure_has_them(given, view, lined):
+    drawn = plot_study(crossed(**given), StudyView(**view, show=("none",)))
+    handles = list_handles(drawn)
+    assert len(handles) >= 2
+    for text, handle in handles.items():
+        assert (handle.get_linestyle() != "None") == (lined and "hollow" not in text), text
+    through = [line for place in drawn.axes for line in place.lines
+               if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"]  # fmt: skip
+    assert bool(through) == lined
+
+
+def test_marks_stand_in_the_middle_above_their_name():
+    rows = [*crossed(epsilons=(1.0,), sizes=(100,)),
+            *crossed(("noisy_sgd",), (1.0,), calibration="paper"),
+            *crossed(("noisy_sgd",), (1.0,))]  # fmt: skip
+    (place,) = plot_study(rows, StudyView(x="mechanism", show=("none",))).axes
+    marks = [line.get_xdata()[0] for line in place.lines if len(line.get_xdata())]
+    assert sorted(marks) == pytest.approx([0.0, 1.0, 1.85, 2.15])
+    assert [text.get_text() for text in place.get_xticklabels()] == [
+        "noisy_gd", "newton", "noisy_sgd"
+    ]  # fmt: skip
+
+
+JUDGED = {"test_metric": 0.8, "baseline": "majority", "baseline_metric": 0.6,
+          "optimum_metric": 0.95, "floor_metric": 0.5}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("view", "judged", "labels"),
+    [
+        ({"y": "test_metric"}, {}, ["non-private optimum", "baseline (majority)"]),
+        ({"y": "test_metric", "show": ("floor",)}, {},
+         ["non-private optimum", "baseline (majority)"]),
+        ({"y": "test_metric", "x": "mechanism"}, {},
+         ["non-private optimum", "baseline (majority)"]),
+        ({"y": "test_metric", "show": ("none",)}, {}, []),
+        ({"y": "test_metric", "show": ("bounds",)}, {}, []),
+        ({"y": "test_metric"}, {"optimum_metric": None}, ["baseline (majority)"]),
+        ({"y": "test_metric"}, {"baseline_metric": None}, []),
+        ({"y": "train_metric"}, {}, []),  # the references are of held-out records
+        ({"y": "train_metric"}, {"test_metric": None},
+         ["non-private optimum", "baseline (majority)"]),
+        ({"y": "noise_scale"}, {}, []),
+    ],
+)  # fmt: skip
+def test_a_metric_has_lines_of_what_it_is_judged_by(view, judged, labels):
+    rows = crossed(**{**JUDGED, **judged})
+    (panel,) = build_figure(rows, StudyView(**view))[0].panels
+    assert [line.label for line in panel.lines] == labels
+    assert all(panel.limits[0] < y < panel.limits[1] for line in panel.lines for y in line.ys)
+    drawn = plot_study(rows, StudyView(**view))
+    heights = {line.get_ydata()[0] for line in drawn.axes[0].lines if line.get_label() in labels}
+    assert heights == {y for line in panel.lines for y in line.ys}
+    assert set(labels) <= set(list_handles(drawn))
+
+
+def test_rows_of_one_panel_that_are_judged_by_several_have_no_line():
+    rows = [
+        *crossed(("noisy_gd",), **JUDGED),
+        *crossed(("newton",), **JUDGED | {"baseline_metric": 0.7}),
+    ]
+    (panel,) = panels(rows, StudyView(y="test_metric"))
+    assert panel.lines == ()
+
+
 @pytest.mark.parametrize(
     ("y", "value", "low"),
     [("excess_risk", 2.0, 1.1), ("excess_risk_per_record", 0.02, 0.011), ("train_metric", 0.9, 0.9),
@@ -285,6 +416,9 @@ def test_figure_and_page_agree_on_looks(summary):
         ({"aggregate": "trial_"}, "must be seed"),
         ({"aggregate": "epsilon"}, "must be seed"),
         ({"show": "bound"}, "did you mean 'bounds'"),
+        ({"x": "epsilon", "hue": "epsilon"}, "is the axis already"),
+        ({"x": "epsilon", "facet": "epsilon"}, "is the axis already"),
+        ({"x": "constraint_radius", "hue": "constraint.radius"}, "is the axis already"),
     ],
 )
 def test_a_name_that_is_not_there_is_refused_and_nothing_written(words, said, tmp_path):

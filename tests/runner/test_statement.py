@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import re
 import subprocess
 import typing
@@ -27,7 +28,11 @@ from dperm_cli.privacy.events import Channel, Gaussian, Pure
 from dperm_cli.privacy.metrics.joint_plan import PrivateMetrics
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
+from dperm_cli.runner.models.evaluated_release import (
+    EvaluatedRelease,
+    StoredEvaluation,
+    read_beside,
+)
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable, ReleaseFacts
 from dperm_cli.runner.statements import answers, html_page, page_flow, pdf_pages, registry_entry
@@ -152,6 +157,30 @@ def test_equal_releases_give_equal_bytes_and_theta_is_not_looked_at(form):
     assert write_statement(other, given, form) == first
 
 
+def test_the_text_knows_of_an_evaluation_beside_the_model(tmp_path):
+    model = str(tmp_path / "model.npz")
+    assert read_beside(model) is None
+    plain = " ".join(read_text(make()).split())
+    assert "the model file alone" in plain
+    assert "Metrics, optima" in plain
+    words = {"Accuracy": "0.8 (95% interval for the population: 0.7 to 0.9)"}
+    (tmp_path / "evaluation.json").write_text(json.dumps({"in_words": words}))
+    told = write_statement(make(), Answers(), "text", read_beside(model)).decode()
+    told = " ".join(told.split())
+    assert "0.8 (95% interval for the population: 0.7 to 0.9)" in told
+    assert "the figures of evaluation.json" in told
+    assert "the model file alone" not in told
+    assert "Metrics other than those of evaluation.json, optima" in told
+    assert "nothing in the model file proves" in told
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"in_words": 3}', "[" * 100_000])
+def test_a_file_that_is_no_evaluation_is_refused(text, tmp_path):
+    (tmp_path / "evaluation.json").write_text(text)
+    with pytest.raises(InputError, match="an evaluation that dperm wrote"):
+        read_beside(str(tmp_path / "model.npz"))
+
+
 @pytest.mark.parametrize("form", ["text", "html", "registry"])
 def test_what_is_said_follows_from_public_facts(form):
     """The comparison above tells releases apart that differ in a fact."""
@@ -164,7 +193,7 @@ def test_nothing_takes_records_paths_or_clocks():
     assert list(inspect.signature(build_statement).parameters) == ["found", "answers", "evaluated"]
     hints = typing.get_type_hints(build_statement)
     assert hints["found"] is Publishable
-    assert hints["evaluated"] == EvaluatedRelease | None
+    assert hints["evaluated"] == EvaluatedRelease | StoredEvaluation | None
     # noisy sums with their plan, the guarantee, and numbers that they are read with
     assert {one.name for one in dataclasses.fields(EvaluatedRelease)} == {
         "found", "guarantee", "facts"}  # fmt: skip

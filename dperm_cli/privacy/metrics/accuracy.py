@@ -23,6 +23,7 @@ class Accuracy(Metric):
     """
 
     name: ClassVar[str] = "accuracy"
+    gives_shares: ClassVar[bool] = True
     dim: ClassVar[int] = 1
     l1: ClassVar[float] = 1.0
     l2: ClassVar[float] = 1.0

@@ -25,6 +25,7 @@ class AreaUnderCurve(ScoreHistogram):
     """
 
     name: ClassVar[str] = "auc"
+    gives_shares: ClassVar[bool] = True
 
     def describe(self, sums: np.ndarray, reading: Reading) -> dict[str, Any]:
         negative, positive = split_labels(sums)

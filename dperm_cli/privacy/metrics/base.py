@@ -8,7 +8,7 @@ section 6).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.intervals.rounded_noise import RoundedNoise
 
 FINE_STEP = 2.0**-20  # of contributions that are no counts
+NEARLY_ALL = 0.9  # of [0, 1]: an interval of a share that is as wide says nothing
 # Errors of a regression are cut there, in targets within [-1, 1]: a quarter of the declared range.
 LARGEST_ERROR = 0.5
 
@@ -96,6 +97,7 @@ class Metric(ABC):
     l1: float
     l2: float
     terms: int = 1
+    gives_shares: ClassVar[bool] = False  # its main figures are shares, between 0 and 1
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -117,6 +119,16 @@ class Metric(ABC):
     def summarise(self, described: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
         """The few figures of ``describe`` for a page: (estimate, interval) by name."""
         return {}
+
+
+def is_idle(interval: tuple[float | None, float | None] | Sequence[float | None]) -> bool:
+    """Whether the interval of a share is all of [0, 1], or nearly: then it says nothing.
+
+    >>> is_idle((0.0, 0.95)), is_idle((0.3, 1.0))
+    (True, False)
+    """
+    low, high = interval
+    return low is None or high is None or high - low >= NEARLY_ALL
 
 
 def find_errors(held: HeldOut) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from dperm_cli.privacy.intervals.accuracy import find_interval_of_unknown_number
 from dperm_cli.privacy.intervals.bounded_mean import clip_share
 from dperm_cli.privacy.intervals.summed_noise import sum_noise
-from dperm_cli.privacy.metrics.base import Reading
+from dperm_cli.privacy.metrics.base import Reading, is_idle
 from dperm_cli.privacy.metrics.score_histogram import BINS, ScoreHistogram, split_labels
 
 ROWS = 8
@@ -49,4 +49,8 @@ class Calibration(ScoreHistogram):
         off = sum(row["interval_for_the_population"][0] > row["probability_from_to"][1]
                   or row["interval_for_the_population"][1] < row["probability_from_to"][0]
                   for row in rows)  # fmt: skip
-        return {f"rows of {ROWS} that are off calibration": (off, None)}
+        idle = sum(is_idle(row["interval_for_the_population"]) for row in rows)
+        return {
+            f"rows of {ROWS} that are off calibration": (off, None),
+            f"rows of {ROWS} whose interval says nothing": (idle, None),
+        }

@@ -17,6 +17,11 @@ from dperm_cli.privacy.intervals.summed_noise import sum_noise
 from dperm_cli.privacy.metrics.accuracy import describe_share
 from dperm_cli.privacy.metrics.base import HeldOut, Metric, Reading, count_cells
 
+NOTE = (
+    "The accuracy divides by the public number of records, a recall by the noisy count of its "
+    "class. Noise does not cancel between them: an accuracy may lie outside of the recalls."
+)
+
 
 @dataclass(frozen=True)
 class Confusion(Metric):
@@ -30,6 +35,7 @@ class Confusion(Metric):
     classes: tuple[str, ...]
 
     name: ClassVar[str] = "confusion"
+    gives_shares: ClassVar[bool] = True
     l1: ClassVar[float] = 2.0
     l2: ClassVar[float] = math.sqrt(2.0)
 
@@ -50,6 +56,7 @@ class Confusion(Metric):
         counts = np.rint(sums).astype(int).reshape(size, size)
         return {
             "classes": list(self.classes),
+            "note": NOTE,
             "noisy_counts_by_label_and_prediction": counts.tolist(),
             "counts_are_within": reading.noise.bound(reading.alpha),
             "accuracy": describe_share(int(np.trace(counts)), size, reading),

@@ -38,6 +38,7 @@ class GroupAccuracy(Metric):
     groups: tuple[str, ...]
 
     name: ClassVar[str] = "accuracy_by_group"
+    gives_shares: ClassVar[bool] = True
     l1: ClassVar[float] = 2.0
     l2: ClassVar[float] = math.sqrt(2.0)
 

@@ -56,6 +56,8 @@ LINE_STYLES = {
     "paper": LineStyle("as printed in the paper", 1.2, (3, 2), color=GREY),
     "nominal": LineStyle("nominal", 4.0, color=GREY, alpha=0.25),
     "gap": LineStyle("optimum gap", 1.0, color="#CCCCCC"),
+    "baseline": LineStyle("baseline", 1.1, (5, 2), GREY),
+    "optimum": LineStyle("non-private optimum", 1.1, (1.5, 1.5), GREY),
 }
 
 
@@ -179,8 +181,7 @@ class Panel:
         if self.y.scale == LINEAR:
             shown = [y for p in self.points for y in (p.value, p.low, p.high)]
             shown = [y for y in (*shown, *floors, *beyond) if math.isfinite(y)]
-            margin = 0.05 * (max(shown) - min(shown)) or 0.5
-            return min(shown) - margin, max(shown) + margin
+            return widen_ends(min(shown), max(shown))
         resolved = [curve for curve in self.curves if not is_unresolved(curve)] or self.curves
         points = [p for curve in resolved for p in self.select_points(curve)]
         shown = [y for p in points for y in (p.height, p.high)]
@@ -229,6 +230,16 @@ class Figure:
     patterns: tuple[tuple[str, int], ...] = ()
     theme: str = DEFAULT_THEME
     shows_accounted: bool = False
+
+
+def widen_ends(low: float, high: float) -> tuple[float, float]:
+    """The ends of a linear axis that shows these values, with room beside them; never equal.
+
+    >>> widen_ends(0.0, 1.0), widen_ends(2.0, 2.0), widen_ends(4e20, 4e20)
+    ((-0.05, 1.05), (1.5, 2.5), (3.8e+20, 4.2e+20))
+    """
+    room = 0.05 * (high - low) or max(0.5, 0.05 * abs(low) if abs(low) > 1e6 else 0.0)
+    return low - room, high + room
 
 
 def find_hue(look: int) -> str:

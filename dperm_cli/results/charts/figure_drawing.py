@@ -15,7 +15,7 @@ from typing import Any
 
 from dperm_cli.core import private_folders
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WORDS, INK, Figure
-from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels
+from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels, is_line
 from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
 
@@ -242,6 +242,8 @@ def _list_entries(places: Sequence[Any]) -> dict[str, Any]:
     for place in places:
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
             first = entries.setdefault(label, handle)
+            if first.get_linestyle() == "None" and handle.get_linestyle() != "None":
+                entries[label] = handle  # a line is drawn in this panel
             if first.get_color() != handle.get_color():
                 entries[label] = type(handle)([], [])
                 entries[label].update_from(handle)
@@ -256,15 +258,23 @@ def _make_pattern_entries(figure: Figure, theme: Theme) -> dict[str, Any]:
     entries = {}
     points = [point for panel in figure.panels for point in panel.points]
     if any(point.is_near_floor and not point.is_hidden for point in points):
-        hollow = {"color": GREY, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+        hollow: dict[str, Any] = {
+            "color": GREY,
+            "marker": "o",
+            "markerfacecolor": "white",
+            "linestyle": "none",
+        }
         hollow |= {"markersize": theme.mark, "markeredgewidth": 0.24 * theme.mark}
         entries[HOLLOW_WORDS] = Line2D([], [], **hollow)
+    curves = [(panel, curve) for panel in figure.panels for curve in panel.curves]
+    lined = {curve.pattern for panel, curve in curves if is_line(panel, curve)}
     for words, pattern in figure.patterns:
         dashes = DASHES[pattern % len(DASHES)]
         look: dict[str, Any] = {"color": GREY, "linewidth": theme.line, "marker": "o"}
         look |= {"markersize": theme.mark, "markerfacecoloralt": "white"}
         look["fillstyle"] = FILLS[(pattern + pattern // len(DASHES)) % len(FILLS)]
-        entries[words] = Line2D([], [], linestyle=(0, dashes) if dashes else "-", **look)
+        style = (0, dashes) if dashes else "-"
+        entries[words] = Line2D([], [], linestyle=style if pattern in lined else "none", **look)
     return entries
 
 

@@ -15,6 +15,7 @@ from dperm_cli.results.charts.chart_model import (
     Panel,
     ReferenceLine,
     is_unresolved,
+    widen_ends,
 )
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.text_fitting import measure, split_joints, wrap
@@ -62,10 +63,13 @@ def draw_panel(
     names = panel.x.scale == "names"
     if not names:
         place.set_xscale(panel.x.scale)
+    _limit_places(place, panel)  # before anything is drawn: matplotlib warns of a single place
     fitted = fit_labels(panel, size) if names and labelled else None
     in_legend = not names or fitted is None or bool(panel.x.names)
+    shifts = _spread_curves(panel)
     for i, curve in enumerate(panel.curves):
-        points = [(_find_place(panel, i, p), p) for p in panel.select_points(curve)]
+        points = [(_find_place(panel, i, p) + shifts.get((i, p.x), 0.0), p)
+                  for p in panel.select_points(curve)]  # fmt: skip
         entry = curve.legend or None if in_legend else None
         if points and is_unresolved(curve) and max(p.height for _, p in points) < low:
             label = entry and f"{entry} (below the axis)"
@@ -75,7 +79,8 @@ def draw_panel(
             _draw_curve(place, panel, curve, points, size.theme)
             if entry:
                 shown = 0 if curve.pattern in told_patterns else curve.pattern
-                _enter_curve(place, curve, entry, shown, size.theme)
+                shows_line = is_line(panel, curve)
+                _enter_curve(place, curve, entry, shown, size.theme, shows_line)
     drawn: list[tuple[str, str]] = []
     for line in panel.lines:
         kind = (line.kind, line.color)
@@ -91,10 +96,26 @@ def draw_panel(
 
 def _find_place(panel: Panel, i: int, point: Point) -> float:
     """Where a point of the curve with index i lies on the horizontal axis."""
-    if panel.x.names:  # curves stand side by side at each name
-        count = len(panel.curves)
-        return (point.x or 0.0) + 0.6 * ((i + 0.5) / count - 0.5)
-    return float(i) if panel.x.scale == "names" else point.x or 0.0
+    return float(i) if panel.x.scale == "names" and not panel.x.names else point.x or 0.0
+
+
+def _spread_curves(panel: Panel) -> dict[tuple[int, float | None], float]:
+    """How far each curve's mark stands beside its name: those of one name side by side."""
+    if not panel.x.names:
+        return {}
+    there: dict[float | None, list[int]] = {}
+    for i, curve in enumerate(panel.curves):
+        for x in {point.x for point in panel.select_points(curve)}:
+            there.setdefault(x, []).append(i)
+    room = 0.6 / max(map(len, there.values()), default=1)
+    return {(i, x): room * (place - (len(curves) - 1) / 2)
+            for x, curves in there.items() for place, i in enumerate(curves)}  # fmt: skip
+
+
+def is_line(panel: Panel, curve: Curve) -> bool:
+    """Whether a line is drawn through the curve's marks, and not only these."""
+    shown = panel.select_points(curve)
+    return curve.joined and panel.x.scale != "names" and len(shown) > 1
 
 
 def _draw_curve(
@@ -104,7 +125,7 @@ def _draw_curve(
     xs, ys = [x for x, _ in points], [panel.height_of(p) for _, p in points]
     names, linear = panel.x.scale == "names", panel.y.scale == LINEAR
     if any(p.trials > 1 for _, p in points):
-        end = place.get_ylim()[0]  # a band that reaches 0 runs off a logarithmic axis
+        end = panel.limits[0]  # a band that reaches 0 runs off a logarithmic axis
         lows = [p.low if linear else p.shown_low or end for _, p in points]
         highs = [p.high if linear else max(p.high, p.gap) for _, p in points]
         if names or len(points) == 1:
@@ -153,10 +174,12 @@ def _style_mark(curve: Curve, point: Point, size: float, fill: str) -> dict[str,
     }
 
 
-def _enter_curve(place: Any, curve: Curve, entry: str, pattern: int, theme: Theme) -> None:
+def _enter_curve(
+    place: Any, curve: Curve, entry: str, pattern: int, theme: Theme, shows_line: bool
+) -> None:
     """Give a curve its entry in the legend: filled marks, whatever its own points are."""
     look = _style_line(curve, pattern, theme)
-    if not curve.joined:
+    if not shows_line and curve.marked:
         look["linestyle"] = "none"
     if curve.marked:
         plain = replace(curve, pattern=pattern)
@@ -218,7 +241,7 @@ def draw_line(place: Any, line: ReferenceLine, panel: Panel, stretch: float = 1.
         style["label"] += " (above the axis)"
     if max(line.ys) < low:
         style["label"] += " (below the axis)"
-    level = len(set(line.ys)) == 1 and line.kind in ("floor", "gap")
+    level = len(set(line.ys)) == 1 and line.kind in ("floor", "gap", "baseline", "optimum")
     if panel.x.scale == "names" and len(line.xs) > 1 and not level:  # each place has its own
         pieces = [(x + side, y) for x, y in zip(line.xs, line.ys, strict=True)
                   for side in (-_HALF, _HALF, math.nan)]  # fmt: skip
@@ -262,17 +285,23 @@ def _set_ticks(side: Any, ticks: Sequence[tuple[float, str]]) -> None:
     side.set_ticks([], minor=True)
 
 
+def _limit_places(place: Any, panel: Panel) -> None:
+    """The ends of the horizontal axis."""
+    xs = panel.xs
+    if panel.x.scale == "names":
+        place.set_xlim(-0.6, len(panel.x.names or panel.curves) - 0.4)
+    elif xs and panel.x.scale == LINEAR:
+        place.set_xlim(*widen_ends(xs[0], xs[-1]))
+    elif xs:
+        span = math.log(xs[-1] / xs[0]) or 1.0
+        place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
+
+
 def _number_places(place: Any, panel: Panel, size: PanelSize) -> None:
     """Numbers on the horizontal axis: the values that were run, where they fit."""
     xs = panel.xs
     if not xs:
         return
-    if panel.x.scale == LINEAR:
-        room = 0.05 * (xs[-1] - xs[0]) or 0.5
-        place.set_xlim(xs[0] - room, xs[-1] + room)
-    else:
-        span = math.log(xs[-1] / xs[0]) or 1.0
-        place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
     low, high = place.get_xlim()
     wide, letters = 72 * size.width, size.theme.text
     _set_ticks(place.xaxis, choose_ticks(low, high, panel.x.scale, wide, letters, False, xs))
@@ -281,7 +310,6 @@ def _number_places(place: Any, panel: Panel, size: PanelSize) -> None:
 def _name_places(place: Any, panel: Panel, size: PanelSize, fitted: Sequence[str] | None) -> None:
     """Names on the horizontal axis: of categories, or of curves where these fit."""
     count = len(panel.x.names or panel.curves)
-    place.set_xlim(-0.6, count - 0.4)
     if panel.x.names:
         room = 72 * size.width / (count + 0.2) - 3
         words = [piece for name in panel.x.names for piece in split_joints(name)]

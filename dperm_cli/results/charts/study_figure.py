@@ -32,6 +32,7 @@ MAX_PANELS = 6
 MAX_CURVES = 24  # most curves in a panel
 NEAR = 3.0  # factor above the highest point within which the floor is drawn unasked
 DEFAULT_VIEW = StudyView()
+_REFERENCES = ("baseline", "optimum")  # kinds of lines of a metric
 
 
 def draw_figure(
@@ -120,13 +121,17 @@ def _leave_out(
 
 
 def _select_lines(panel: Panel, view: StudyView) -> Panel:
-    """The panel with the lines that the view asks for: unasked, the floor where it is near."""
-    kinds = {"floor": "floor", "bounds": "bound", "orders": "order"}
-    asked = {kinds[word] for word in view.show or () if word in kinds}
+    """The panel with the lines that the view asks for.
+
+    Unasked, these are the floor where it is near, and what a metric is judged by.
+    """
+    kinds = {"floor": ("floor", *_REFERENCES), "bounds": ("bound",), "orders": ("order",)}
+    asked = {kind for word in view.show or () for kind in kinds.get(word, ())}
     kept = [line for line in panel.lines if line.kind.partition("_")[0] in asked]
     if view.show is None:
         top = max(point.value for point in panel.points)
-        kept = [line for line in panel.lines if line.kind == "floor" and max(line.ys) <= NEAR * top]
+        kept = [line for line in panel.lines if line.kind in _REFERENCES
+                or (line.kind == "floor" and max(line.ys) <= NEAR * top)]  # fmt: skip
     return replace(panel, lines=tuple(kept))
 
 
@@ -252,6 +257,8 @@ def _say_lines(facts: _Facts) -> list[str]:
                      "the colour of its curve.")  # fmt: skip
     elif floors:
         words.append("Grey line: data-free floor, the excess risk of a point that uses no data.")
+    if any(line.kind in _REFERENCES for line in facts.lines):
+        words.append("Thin grey lines: what the metric is judged by.")
     if fitted:
         words.append(f"Orders are drawn with fitted constants: {', '.join(fitted)}.")
     return words

@@ -1,12 +1,14 @@
-"""The lines of a study's panel that are no curves: the floor, and bounds of the theorems."""
+"""The lines of a study's panel that are no curves: floor, bounds, what a metric is judged by."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dperm_cli.results.charts.chart_model import LINE_STYLES, ReferenceLine
 from dperm_cli.results.charts.study_view import Quantity
+from dperm_cli.results.records.references import COLUMNS, find_references
 from dperm_cli.results.records.row_facts import Row, distinct, group_by, number
 
 
@@ -14,8 +16,11 @@ def list_lines(rows: Sequence[Row], quantity: Quantity) -> list[ReferenceLine]:
     """The floor, explicit bounds, and bounds up to a constant, which is fitted.
 
     An upper bound is one of a mechanism, whose constant it has; the constant of a lower one is that
-    of all curves. A quantity that is no risk has no lines. ``_x`` of a row is its place.
+    of all curves. A metric has its baseline and that of the non-private optimum; another quantity
+    has no lines. ``_x`` of a row is its place.
     """
+    if quantity.column in ("test_metric", "train_metric"):
+        return _list_references(rows, quantity.column)
     if not quantity.is_risk:
         return []
     if quantity.is_per_record:
@@ -28,6 +33,21 @@ def list_lines(rows: Sequence[Row], quantity: Quantity) -> list[ReferenceLine]:
     for mine in group_by(rows, lambda row: row["_name"]).values():
         lines += _list_bounds(mine, "order_upper", True)
     return lines
+
+
+def _list_references(rows: Sequence[Row], column: str) -> list[ReferenceLine]:
+    """What a metric is judged by, where all rows share it and it is of the same records."""
+    if any((row.get("test_metric") is None) != (column == "train_metric") for row in rows):
+        return []
+    first = find_references(rows)
+    if first is None:
+        return []
+    labels = {"baseline_metric": f"baseline ({first['baseline']})"}
+    return [
+        ReferenceLine(name.partition("_")[0], labels.get(name, COLUMNS[name]), (), (first[name],))
+        for name in ("optimum_metric", "baseline_metric")
+        if first[name] is not None and math.isfinite(first[name])
+    ]
 
 
 def _list_floors(rows: Sequence[Row]) -> list[ReferenceLine]:

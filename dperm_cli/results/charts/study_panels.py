@@ -19,13 +19,13 @@ from dperm_cli.results.charts.chart_model import (
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.mechanism_looks import choose_looks, choose_value_looks
 from dperm_cli.results.charts.study_lines import list_lines
-from dperm_cli.results.charts.study_view import StudyView, find_value
+from dperm_cli.results.charts.study_view import StudyView, find_column, find_value
 from dperm_cli.results.records.aggregate import is_repetition
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
     find_partial_keys,
-    find_variants,
+    find_telling_variants,
     format_constraint,
     format_value,
     group_by,
@@ -62,18 +62,35 @@ class _Plan:
         return self.follows | {self.x, self.hue, str(self.view.facet)}
 
 
-def axis_of(rows: Sequence[Row]) -> str:
+def axis_of(rows: Sequence[Row], taken: Sequence[str] = ()) -> str:
     """The horizontal axis: epsilon, unless it has one value while another number has several.
 
     Of other numbers n and p come first, then the only one of the problem or of a mechanism that was
-    swept.
+    swept. ``taken`` are keys that have a colour or panels already: where the axis were one of them,
+    it is another number that was swept, or else the mechanism.
     """
+    first = _find_swept(rows, ())
+    if first not in taken:
+        return first
+    other = _find_swept(rows, taken)
+    if other not in taken and len({_key_text(row, other) for row in rows}) > 1:
+        return other
+    return first if "mechanism" in taken else "mechanism"
+
+
+def _find_swept(rows: Sequence[Row], taken: Sequence[str]) -> str:
+    """The number that was swept and follows none of those taken; epsilon if none is."""
+
+    def is_free(name: str) -> bool:
+        return not any(_follows(rows, name, key) for key in taken)
+
     for name in _SWEPT[:3]:
-        if len(distinct(rows, name)) > 1:
+        if len(distinct(rows, name)) > 1 and is_free(name):
             return name
-    tags = find_variants(rows)
+    tags = find_telling_variants(rows)
     keys = dict.fromkeys(key for tag in tags for key in tag)
-    swept = [name for name in _SWEPT[3:-1] if len(distinct(rows, name)) > 1]
+    swept = [name for name in _SWEPT[3:-1] if len(distinct(rows, name)) > 1 and is_free(name)]
+    keys = [key for key in keys if is_free(key)]
     swept += [key for key in keys if not is_repetition(key)
               and all(_read_number(find_value(row, key, "")) is not None for row in rows)
               and all(key in tag for tag in tags)]  # fmt: skip
@@ -89,7 +106,9 @@ def panels(rows: Sequence[Row], view: StudyView = DEFAULT_VIEW) -> list[Panel]:
     if not ran:
         return []
     some = find_partial_keys(ran)
-    tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
+    tagged = [
+        _tag_row(row, tags, some) for row, tags in zip(ran, find_telling_variants(ran), strict=True)
+    ]
     plan = _make_plan(tagged, view)
     tagged = [_place_row(row, plan) for row in tagged]
     tagged = [row for row in tagged if row["_x"] is not None]
@@ -118,7 +137,8 @@ def _tag_row(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
 
 
 def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
-    x = {"constraint.radius": "constraint_radius"}.get(view.x or "", view.x) or axis_of(rows)
+    taken = [find_column(key) for key in (view.hue, view.facet) if key]
+    x = find_column(view.x) if view.x else axis_of(rows, taken)
     values = [_read(row, x) for row in rows]
     numbers = [v for v in map(_read_number, values) if v is not None]
     keys = [*_PROBLEM, "delta", *(k for row in rows for k in (*row["_mine"], *row["_rest"]))]

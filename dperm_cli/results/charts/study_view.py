@@ -70,7 +70,8 @@ class StudyView:
     """What a figure of a study shows. None leaves a choice to the study.
 
     Args:
-        x: The horizontal axis; None is the number that was swept: epsilon, n, p, or another.
+        x: The horizontal axis; None is the number that was swept: epsilon, n, p, or another. Where
+            that one has the colour or the panels, it is another one, or the mechanism.
         y: The vertical axis, one of QUANTITIES.
         hue: What has a colour and a mark; None is the mechanism.
         facet: What has a panel of its own; None is the problem. What else tells problems apart
@@ -78,7 +79,7 @@ class StudyView:
         aggregate: Keys over which cells are joined, see ``choose_repetitions``.
         theme: One of THEMES.
         show: What is drawn beside the curves, of SHOWS, or ``none``. None is the floor, where it
-            is near.
+            is near. Of a metric, the floor is its baseline and the non-private optimum's.
     """
 
     x: str | None = None
@@ -115,7 +116,17 @@ class StudyView:
             value = getattr(self, name)
             if value is not None and value not in known:
                 raise InputError(name, value, f"must be {_list_words(known)}", known)
+            self._refuse_axis(name)
         choose_repetitions(self.aggregate, rows)
+
+    def _refuse_axis(self, name: str) -> None:
+        """Refuse a colour or panels of the axis that was asked for: each would have one place."""
+        value = getattr(self, name)
+        if name == "x" or self.x is None or value in (None, "mechanism"):
+            return
+        if find_column(value) == find_column(self.x):
+            words = f"is the axis already (x={self.x}); leave x out, or take another {name}"
+            raise InputError(name, value, words)
 
 
 def read_view(settings: Mapping[str, str]) -> StudyView:
@@ -141,6 +152,11 @@ def list_keys(rows: Iterable[Row]) -> list[str]:
     return [key for key in dict.fromkeys(known) if key not in _LESS]
 
 
+def find_column(key: str) -> str:
+    """The column of a key that has one of another name; any other key as it is."""
+    return _ALIASES.get(key, key)
+
+
 def find_value(row: Row, key: str, name: str) -> Any:
     """What a summary row has for a key: a number, a text, or None. ``name`` is its mechanism."""
     if key == "mechanism":
@@ -149,7 +165,7 @@ def find_value(row: Row, key: str, name: str) -> Any:
     value = flat.get(key, flat.get(f"{key}.name"))
     if key == "mechanism.steps" and not isinstance(value, (int, float)):
         value = row.get("steps")  # the number that auto stands for
-    column = row.get(_ALIASES.get(key, key))
+    column = row.get(find_column(key))
     if key in _COLUMNS or value is None:
         value = column if column is not None else value
     return value if isinstance(value, (int, float, str, type(None))) else str(value)

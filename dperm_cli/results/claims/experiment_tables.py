@@ -30,10 +30,9 @@ from dperm_cli.results.tables.chosen_table import (
     ChosenTable,
     Column,
     Group,
-    round_number,
-    round_pair,
     write_value,
 )
+from dperm_cli.results.tables.rounded_numbers import round_number, round_pair
 from dperm_cli.results.tables.summary_table import Field, Section, Table, format_exact
 
 POINTS = (

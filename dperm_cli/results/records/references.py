@@ -55,6 +55,14 @@ def name_metric(row: Row) -> str:
     return f"{'training' if row.get('test_metric') is None else 'test'} {row['metric']}"
 
 
+def find_references(rows: Sequence[Row]) -> Row | None:
+    """A row with the references that all rows share; None where there are none, or several."""
+    known = [row for row in rows if row.get("baseline_metric") is not None]
+    if not known or any(len(distinct(known, name)) > 1 for name in ("metric", *COLUMNS)):
+        return None
+    return known[0]
+
+
 def tell_references(rows: Sequence[Row]) -> str | None:
     """The references that all rows share, in a line; None where there are none, or several.
 
@@ -62,10 +70,9 @@ def tell_references(rows: Sequence[Row]) -> str | None:
     ...     "baseline_metric": 0.6, "optimum_metric": 0.95, "floor_metric": 0.4}])
     'test accuracy: non-private optimum 0.95, baseline (majority) 0.6, data-free floor 0.4'
     """
-    known = [row for row in rows if row.get("baseline_metric") is not None]
-    if not known or any(len(distinct(known, name)) > 1 for name in ("metric", *COLUMNS)):
+    first = find_references(rows)
+    if first is None:
         return None
-    first = known[0]
     words = [
         f"{text} ({first['baseline']}) {_share(first[name])}"
         if name == "baseline_metric"

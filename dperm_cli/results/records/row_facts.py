@@ -26,6 +26,7 @@ _SHOWN = frozenset(
 )
 _PROBLEM = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
 _PROBLEM = (*_PROBLEM, "ridge", "lasso")
+_SIZES = ("n", "p")
 _MAX_DEPTH = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
@@ -142,6 +143,21 @@ def find_variants(rows: Sequence[Row]) -> list[dict[str, str]]:
                 for i in members:
                     found[i][key] = values[i]
     return found
+
+
+def find_telling_variants(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """``find_variants`` without keys that say in every row what n or p says, as ``dataset.n``."""
+    found = find_variants(rows)
+    idle = {key for tags in found for key in tags if _repeats_size(key, found, rows)}
+    return [{key: text for key, text in tags.items() if key not in idle} for tags in found]
+
+
+def _repeats_size(key: str, found: Sequence[Mapping[str, str]], rows: Sequence[Row]) -> bool:
+    name = key.rpartition(".")[2]
+    pairs = zip(found, rows, strict=True)
+    return name in _SIZES and all(
+        tags[key] == _spell(row.get(name)) for tags, row in pairs if key in tags
+    )
 
 
 def find_partial_keys(rows: Sequence[Row]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from dperm_cli.results.records.references import tell_references
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
-    find_variants,
+    find_telling_variants,
     format_count,
     format_value,
     group_by,
@@ -28,10 +28,10 @@ from dperm_cli.results.records.row_facts import (
 )
 from dperm_cli.results.records.summary import BAND_WORDS, SUMMARY_NAMES
 from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables.rounded_numbers import MOST_DIGITS, round_number
 
 KEYS = ("columns", "rows")
 ALL = "all"
-MOST_DIGITS = 4  # significant digits of a number
 
 
 @dataclass(frozen=True)
@@ -261,10 +261,13 @@ def list_columns(rows: Sequence[Row]) -> list[str]:
 def choose_columns(rows: Sequence[Row], request: TableRequest) -> list[Column]:
     """The columns of the request, or all that matter, those first that matter most.
 
+    Columns that were asked for get company where lines are alike without it, see ``_add_telling``.
+
     Raises:
         InputError: No column has this name.
     """
     ran = [row for row in rows if row["status"] == "ok"]
+    needed = _list_needed(ran)
     if request.columns is not None and request.columns != (ALL,):
         known = list_columns(rows)
         for name in request.columns:
@@ -272,16 +275,41 @@ def choose_columns(rows: Sequence[Row], request: TableRequest) -> list[Column]:
                 some = [*_ALIASES, BAND, "mechanism", "epsilon", "test_metric", "bound_upper"]
                 words = f"must be a column, such as {', '.join(some)}, or {ALL}"
                 raise InputError("columns", name, words, known)
-        names = dict.fromkeys(_NAMES.get(name, name) for name in request.columns)
-        return [_describe(name, ran) for name in names]
-    variants = dict.fromkeys(key for found in find_variants(ran) for key in found)
+        names = list(dict.fromkeys(_NAMES.get(name, name) for name in request.columns))
+        shown = _add_telling(names, needed, ran)
+        return [replace(_describe(name, ran), needed=len(shown) > len(names) and name in needed)
+                for name in shown]  # fmt: skip
+    found = [replace(_describe(name, ran), needed=True) for name in needed]
+    return [*found, *(_describe(n, ran) for n in _MATTERING if _is_worth_a_column(n, ran))]
+
+
+def _list_needed(ran: Sequence[Row]) -> list[str]:
+    """The columns by which the lines of one problem are told apart."""
+    variants = dict.fromkeys(key for found in find_telling_variants(ran) for key in found)
     telling = [name for name in _TELLING if _tells_apart(name, ran)]
     needed = dict.fromkeys(["mechanism", *variants, *telling, "epsilon"])
     needed.pop("constraint_radius", None)  # it stands in the title of a group
     if len(distinct(ran, "epsilon")) == 1 and distinct(ran, "epsilon") == [None]:
         needed.pop("epsilon")
-    found = [replace(_describe(name, ran), needed=True) for name in needed]
-    return [*found, *(_describe(n, ran) for n in _MATTERING if _is_worth_a_column(n, ran))]
+    return list(needed)
+
+
+def _add_telling(names: Sequence[str], needed: Sequence[str], ran: Sequence[Row]) -> list[str]:
+    """These columns, and behind the last of them that tells lines apart those that it takes more.
+
+    Lines below one title are alike where all columns of settings are: what was measured may differ
+    by chance, and tells nobody what a line is of.
+    """
+    settings = [name for name in names if name in needed or "." in name or name in _TELLING]
+    place = max((names.index(name) + 1 for name in settings), default=0)
+    added: list[str] = []
+    for name in (name for name in needed if name not in settings):
+        alike = group_by(ran, lambda row: (
+            summary_table.section_of(row), *(_find(row, known) for known in (*settings, *added))
+        )).values()  # fmt: skip
+        if any(len({_find(row, name) for row in group}) > 1 for group in alike):
+            added.append(name)
+    return [*names[:place], *added, *names[place:]]
 
 
 def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
@@ -325,47 +353,6 @@ def _find(row: Row, name: str) -> Any:
 
 
 # ---- cells ---------------------------------------------------------------------------------------
-
-
-def round_number(value: Any, half: float | None = None, most: int = MOST_DIGITS) -> str:
-    """A number to two digits of its uncertainty, and at most ``most`` significant digits.
-
-    Args:
-        value: The number; null and what is not finite are a dash.
-        half: Half the width of its band; None where there is none, for three digits.
-        most: Significant digits.
-
-    >>> round_number(12.3456, 0.26), round_number(5.688, 1.3), round_number(1234.5, 260.0)
-    ('12.35', '5.7', '1230')
-    >>> round_number(0.000012345), round_number(None), round_number(354)
-    ('1.23e-5', '-', '354')
-    """
-    if value is None or isinstance(value, str) or not math.isfinite(value):
-        return value if isinstance(value, str) else "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value == 0.0 or (isinstance(value, int) and abs(value) < 10**most):
-        return str(int(value)) if value == int(value) else str(value)
-    top = math.floor(math.log10(abs(value)))
-    places = 2 - top
-    if half is not None and math.isfinite(half) and half > 0.0:
-        places = 1 - math.floor(math.log10(half))
-    places = max(min(places, most - 1 - top), -top)
-    if isinstance(value, int) or abs(value) >= 1e5 or abs(value) < 1e-3:
-        return number(float(value), max(top + places + 1, 1) if half else 3)
-    return f"{round(value, places):.{max(places, 0)}f}"
-
-
-def round_pair(value: float, half: float) -> str:
-    """A number with its uncertainty, which has two digits; both end at the same one.
-
-    >>> round_pair(0.318, 0.891), round_pair(-0.03, 2.71)
-    ('0.32 +- 0.89', '0.0 +- 2.7')
-    """
-    if not 0.0 < half < math.inf:
-        return f"{round_number(value)} +- {round_number(half)}"
-    places = max(1 - math.floor(math.log10(half)), 0)
-    return f"{round(value, places) + 0.0:.{places}f} +- {half:.{places}f}"
 
 
 def _write_cell(row: Row, column: Column) -> str:
@@ -442,6 +429,7 @@ def build_table(rows: Sequence[Row], request: TableRequest) -> ChosenTable:
     about = list(dict.fromkeys(line for found in facts for line in found[1:]))
     about = about if len(problems) == 1 else [line for line in about if line.startswith("data: ")]
     told = [line.replace(" | ", "; ") for line in about] + _tell_joined(ran)
+    told += _tell_added(columns, request)
     remarks = _collect_remarks(rows, columns, told)
     if len(problems) > 1:  # each has its own: columns, where there is room, and lines at the end
         own = [(tell_references(group), group[0]) for group in problems]
@@ -474,6 +462,17 @@ def _collect_remarks(
         lines = summary_table.list_notes(rows, (column.name,))
         found += [(line, column.name) for line in lines if line not in general]
     return tuple(found)
+
+
+def _tell_added(columns: Sequence[Column], request: TableRequest) -> list[str]:
+    """Which columns stand in the table though others were asked for."""
+    if request.columns in (None, (ALL,)):
+        return []
+    asked = [_NAMES.get(name, name) for name in request.columns or ()]
+    added = [column.name for column in columns if column.name not in asked]
+    return [f"Added to the columns asked for: {', '.join(added)}; lines are alike without."] * bool(
+        added
+    )
 
 
 def _tell_joined(rows: Iterable[Row]) -> list[str]:

@@ -34,12 +34,16 @@ def format_problem(found: Facts) -> str:
     """
     facts = [line for text in _list_facts(found) for line in _wrap(text)]
     needs, never = _group_refusals(found["mechanisms"])
+    partly = _list_partly(found["mechanisms"], never)
+    never = {reason: names for reason, names in never.items() if reason not in partly}
     told = [
         "",
         "needs a change:" if needs else "needs a change: none",
         *_list_refusals(needs),
         "impossible here:" if never else "impossible here: none",
         *_list_refusals(never),
+        *(["no plan at some epsilons:"] if partly else []),
+        *_list_refusals(partly),
         "",
         _END,
     ]
@@ -130,6 +134,9 @@ def _list_fits(found: Facts, most: int) -> list[str]:
         return [f"what fits ({budget}): none"]
     foreseen = any("predicted_risk_per_record" in row for rows in plans.values() for row in rows)
     order = ": predicted excess risk per record, then bound" if foreseen else ""
+    bounded = any(row.get("bound_upper") is not None for rows in plans.values() for row in rows)
+    order += " (a sum)" if foreseen and bounded else ""
+    order += ": bound (a sum over the records)" if bounded > foreseen else ""
     text = f"what fits ({budget}), best first{order}; at epsilon {' / '.join(epsilons)}:"
     head, lower = _wrap(text), _list_lower(plans)
     width = max(map(len, names))
@@ -216,7 +223,8 @@ def _list_lower(plans: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
             ids = ", ".join(str(name) for name in distinct(made, "bound_lower_id"))
             found.setdefault((made[0]["guarantee"], bounds), ids)
     return [
-        f"  no {guarantee} mechanism is below {bounds} on every data set ({ids})"
+        f"  no {guarantee} mechanism has a summed excess risk below {bounds} "
+        f"on every data set ({ids})"
         for (guarantee, bounds), ids in found.items()
     ]
 
@@ -240,6 +248,18 @@ def _group_refusals(
     found = {reason: [name for name, _ in group] for reason, group in by_reason.items()}
     needs = {reason: names for reason, names in found.items() if is_change(reason)}
     return needs, {reason: names for reason, names in found.items() if reason not in needs}
+
+
+def _list_partly(
+    mechanisms: Mapping[str, Sequence[Mapping[str, Any]]], never: Mapping[str, list[str]]
+) -> dict[str, list[str]]:
+    """The refusals of mechanisms alone that have a plan at another epsilon: they stand apart."""
+    partly = {name for name, rows in mechanisms.items() if any(r["supported"] for r in rows)}
+    return {
+        reason: names
+        for reason, names in never.items()
+        if all(name.partition(" at epsilon ")[0] in partly for name in names)
+    }
 
 
 def _list_refusals(reasons: Mapping[str, Sequence[str]]) -> list[str]:

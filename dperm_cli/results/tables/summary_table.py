@@ -15,7 +15,7 @@ from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
     distinct,
-    find_variants,
+    find_telling_variants,
     format_constraint,
     format_count,
     format_value,
@@ -100,7 +100,9 @@ class Table:
 def build(rows: Sequence[Row]) -> Table:
     """The table of a summary, one section per data set, loss, constraint and relation."""
     ran = [row for row in rows if row["status"] == "ok"]
-    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, find_variants(ran), strict=True)]
+    tagged = [
+        {**row, "_variant": tags} for row, tags in zip(ran, find_telling_variants(ran), strict=True)
+    ]
     groups = group_by(tagged, section_of)
     sections = tuple(_section(group) for group in groups.values())
     return Table(sections, (*_notes(ran, _EVERY, rows), *_refusals(rows)))

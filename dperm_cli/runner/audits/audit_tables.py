@@ -18,16 +18,32 @@ CASES = (
     "verdict",
 )  # fmt: skip
 _LONGEST = 110
+_WORST = "worst: the largest move of a replayed call, over its sensitivity: at most 1"
+HEAD_KEY = (
+    "bound: an epsilon that the attack proves; tightness: bound over claimed epsilon, at most 1",
+    "floor: what the tightness must reach, where so many runs can show it; - where none is asked",
+    "control: whether the attack notices half the noise; no room: not asked for",
+    _WORST,
+    "exact: the loss of the noise law by quadrature, over what is claimed for it: at most 1",
+)
+CASES_KEY = (
+    _WORST,
+    "exact: the largest loss of the noise by quadrature, over its claim: at most 1",
+    "law: the least p-value of a comparison of two paths' laws",
+    "bound/claim: the largest epsilon that an attack proves, over the claim: at most 1",
+)
 
 
 def format_findings(found: Any) -> str:
     """All tables of the findings of an audit."""
     parts = []
     if found.verdicts:
-        parts.append(_columns([HEAD, *(_cells(verdict.row()) for verdict in found.verdicts)]))
+        table = _columns([HEAD, *(_cells(verdict.row()) for verdict in found.verdicts)])
+        parts.append("\n".join((table, *HEAD_KEY)))
     if found.reports:
         names = dict.fromkeys(report.mechanism for report in found.reports)
-        parts.append(_columns([CASES, *(_summary(name, found.reports) for name in names)]))
+        table = _columns([CASES, *(_summary(name, found.reports) for name in names)])
+        parts.append("\n".join((table, *CASES_KEY)))
     left = list_unattacked(found.reports, found.walks, found.verdicts)
     if left:
         parts.append("\n".join(["not attacked:", *(f"  {line}" for line in left)]))

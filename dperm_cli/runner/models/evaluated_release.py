@@ -9,15 +9,22 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import read_bytes
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.accounting.attack_risk import find_attack_risk
 from dperm_cli.privacy.budget import Guarantee
+from dperm_cli.privacy.metrics.base import is_idle
 from dperm_cli.privacy.metrics.joint_plan import PrivateMetrics
 
 FILE = "evaluation.json"
 LEVEL = 0.95
+IDLE = "the figure says nothing: the noise is too large for so few records"
+_MOST_BYTES = 10**7  # of a file that is read
+_MOST_LETTERS = 300  # of a figure in such a file
 NOTE = (
     "Counted on records that the model was not fitted to. Fit and evaluation are about different "
     "records: together they cost the larger of the two epsilons, and not their sum. All metrics "
@@ -54,6 +61,17 @@ class EvaluatedRelease:
                 figures.setdefault(name, figure)
         return figures
 
+    @property
+    def idle_names(self) -> frozenset[str]:
+        """The figures whose interval is all that a share can be, or nearly."""
+        return frozenset(
+            name
+            for metric in self.found.plan.metrics
+            if metric.gives_shares
+            for name, (_, interval) in metric.summarise(self.metrics[metric.name]).items()
+            if interval is not None and is_idle(interval)
+        )
+
     def summarise(self) -> dict[str, Any]:
         """What is printed."""
         told: dict[str, Any] = {}
@@ -62,6 +80,8 @@ class EvaluatedRelease:
             told[key] = round(estimate, 6) if isinstance(estimate, float) else estimate
             if interval is not None:
                 told[f"{key}_interval"] = format_interval(interval)
+            if name in self.idle_names:
+                told[f"{key}_remark"] = IDLE
         return told
 
     def list_words(self) -> list[tuple[str, str]]:
@@ -72,6 +92,8 @@ class EvaluatedRelease:
             if interval is not None:
                 low, high = (format_figure(end) for end in interval)
                 shown += f" ({LEVEL:.0%} interval for the population: {low} to {high})"
+            if name in self.idle_names:
+                shown += f"; {IDLE}"
             found.append((name[0].upper() + name[1:], shown))
         return found
 
@@ -84,10 +106,47 @@ class EvaluatedRelease:
             "records": plan.records,
             "relation": plan.relation,
             "metrics": self.metrics,
+            "in_words": dict(self.list_words()),
             "membership_advantage": find_attack_risk([plan.event], self.guarantee).advantage,
             "event": ledger_totals.to_dict(plan.event),
         }
         return (json.dumps(facts, indent=2, allow_nan=False) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class StoredEvaluation:
+    """The figures of an evaluation as its file has them in words.
+
+    Attributes:
+        told: name and figure, in their order.
+    """
+
+    told: tuple[tuple[str, str], ...]
+
+    def list_words(self) -> list[tuple[str, str]]:
+        """As those of ``EvaluatedRelease``."""
+        return list(self.told)
+
+
+def read_beside(model: str) -> StoredEvaluation | None:
+    """The evaluation that lies beside a model file as ``evaluation.json``; None without one.
+
+    Raises:
+        InputError: it is no such file.
+        StorageError: it cannot be read.
+    """
+    path = Path(model).parent / FILE
+    data = read_bytes(path) if path.is_file() else None
+    if data is None:
+        return None
+    try:
+        if len(data) > _MOST_BYTES:
+            raise ValueError("too large")
+        words = json.loads(data).get("in_words", {})
+        told = tuple((str(name), str(text)) for name, text in words.items())
+    except (ValueError, AttributeError, RecursionError):
+        raise InputError("model", str(path), "must be an evaluation that dperm wrote") from None
+    return StoredEvaluation(tuple((n[:_MOST_LETTERS], t[:_MOST_LETTERS]) for n, t in told))
 
 
 def format_figure(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease, StoredEvaluation
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import layers, sections
 from dperm_cli.runner.statements.answers import Answers
@@ -52,14 +52,17 @@ class Statement:
 
 
 def build_statement(
-    found: Publishable, answers: Answers, evaluated: EvaluatedRelease | None = None
+    found: Publishable,
+    answers: Answers,
+    evaluated: EvaluatedRelease | StoredEvaluation | None = None,
 ) -> Statement:
     """The statement on a release.
 
     Args:
         found: the release; its theta is not looked at.
         answers: what the person who signs declares.
-        evaluated: what a private evaluation released, where one was made.
+        evaluated: what a private evaluation released, where one was made; what its file has of it
+            where the model was released before.
     """
     name = shorten(answers.text("name") or f"a model of {found.schema.dataset}", _TITLE)
     promise = found.person_guarantee
@@ -75,9 +78,9 @@ def build_statement(
         after=(
             *sections.describe_evaluation(evaluated),
             sections.describe_public(found),
-            sections.describe_unprotected(found, answers),
+            sections.describe_unprotected(found, answers, evaluated is not None),
             sections.describe_making(found),
         ),
-        layers=layers.describe_layers(found, answers),
+        layers=layers.describe_layers(found, answers, evaluated is not None),
         footer=f"{level}, {found.relation}; dperm {found.version}",
     )

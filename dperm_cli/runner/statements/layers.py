@@ -20,7 +20,9 @@ NAMES = (
 HEADING = "The layers of NIST SP 800-226"
 
 
-def describe_layers(found: Publishable, answers: Answers) -> tuple[Section, ...]:
+def describe_layers(
+    found: Publishable, answers: Answers, has_evaluation: bool = False
+) -> tuple[Section, ...]:
     """Each layer with what follows from the release and what a person declares."""
     return tuple(
         Section(name, lines)
@@ -30,7 +32,7 @@ def describe_layers(found: Publishable, answers: Answers) -> tuple[Section, ...]
                 _describe_parameters(found, answers),
                 _describe_algorithm(found),
                 _describe_trust(found, answers),
-                _describe_access(found, answers),
+                _describe_access(found, answers, has_evaluation),
                 _describe_collection(answers),
             ),
             strict=True,
@@ -65,10 +67,15 @@ def _describe_trust(found: Publishable, answers: Answers) -> tuple[Line, ...]:
     return (Line("Model", model), declare("Actors", answers, "actors"))
 
 
-def _describe_access(found: Publishable, answers: Answers) -> tuple[Line, ...]:
+def _describe_access(
+    found: Publishable, answers: Answers, has_evaluation: bool
+) -> tuple[Line, ...]:
     what = "the answers of one session" if words.is_session(found) else "the model file alone"
+    who = "it holds"
+    if has_evaluation:
+        what, who = "the model file, and the figures of evaluation.json", "they hold"
     return (
-        Line("What leaves", f"{what}; it holds no record, path, time, host or user"),
+        Line("What leaves", f"{what}; {who} no record, path, time, host or user"),
         declare("Access", answers, "access_control"),
         declare("Side channels", answers, "side_channels"),
     )

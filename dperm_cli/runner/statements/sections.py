@@ -9,7 +9,7 @@ from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.ledger.statement import describe_plugins
 from dperm_cli.results.records.row_facts import format_count, number
-from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
+from dperm_cli.runner.models.evaluated_release import EvaluatedRelease, StoredEvaluation
 from dperm_cli.runner.models.publishable import DECLARED as POPULATION_DECLARED
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import release_words as words
@@ -64,7 +64,9 @@ def describe_level(found: Publishable, answers: Answers) -> Section:
     return Section("The guarantee", tuple(lines))
 
 
-def describe_evaluation(evaluated: EvaluatedRelease | None) -> tuple[Section, ...]:
+def describe_evaluation(
+    evaluated: EvaluatedRelease | StoredEvaluation | None,
+) -> tuple[Section, ...]:
     """How well the model predicts, as a private evaluation found; none where none was made."""
     if evaluated is None:
         return ()
@@ -72,6 +74,8 @@ def describe_evaluation(evaluated: EvaluatedRelease | None) -> tuple[Section, ..
         "Noisy counts on records that the model was not fitted to. They keep to the same epsilon, "
         "about other records. evaluation.json has all figures."
     )
+    if isinstance(evaluated, StoredEvaluation):
+        how += " It lies beside the model; nothing in the model file proves that it is of this one."
     lines = [Line(name, words) for name, words in evaluated.list_words()[:_MOST_FIGURES]]
     return (Section("How well it predicts", (*lines, Line("How it was found", how))),)
 
@@ -100,15 +104,18 @@ def describe_public(found: Publishable) -> Section:
     return Section("What is public", tuple(lines))
 
 
-def describe_unprotected(found: Publishable, answers: Answers) -> Section:
+def describe_unprotected(
+    found: Publishable, answers: Answers, has_evaluation: bool = False
+) -> Section:
     """What the guarantee does not cover."""
+    metrics = "Metrics other than those of evaluation.json" if has_evaluation else "Metrics"
     lines = [
         Line("Facts about groups", "What holds of a group can be learnt from the model, and holds "
              "of its members too, whether their records were used or not."),
         Line("More than one release", "Each further release from the same records, also by others, "
              "weakens the guarantee: epsilons add up."),
-        Line("What stands elsewhere", "Metrics, optima, figures, logs and seeds of the run are the "
-             "holder's. Nobody counted what publishing them would cost."),
+        Line("What stands elsewhere", f"{metrics}, optima, figures, logs and seeds of the run are "
+             "the holder's. Nobody counted what publishing them would cost."),
         Line("Time and memory", "How long the computation took may depend on the records."),
     ]  # fmt: skip
     if not words.has_person_unit(found):

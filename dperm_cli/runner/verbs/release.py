@@ -48,6 +48,7 @@ from dperm_cli.runner.statements import answers as answers_file
 from dperm_cli.runner.statements.answers import Answers
 from dperm_cli.runner.statements.facts import build_statement
 from dperm_cli.runner.statements.html_page import write_html
+from dperm_cli.runner.statements.number_words import format_number
 from dperm_cli.runner.statements.pdf_pages import write_pdf
 from dperm_cli.runner.statements.registry_entry import format_entry
 from dperm_cli.runner.sweep import preflight
@@ -111,7 +112,8 @@ def release(arguments: list[str]) -> int:
         print(json_lines([told]))
     else:
         width = max(map(len, told))
-        print("\n".join(f"{key:<{width}}  {value}" for key, value in told.items()))
+        level = {key: format_number(told[key]) for key in ("epsilon", "delta")}
+        print("\n".join(f"{key:<{width}}  {value}" for key, value in (told | level).items()))
     print(
         f"dperm: next: dperm predict {to / model_card.MODEL} rows.csv; what lies in "
         f"{folder / release_folder.PRIVATE} is for the holder of the records alone",

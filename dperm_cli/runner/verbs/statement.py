@@ -9,6 +9,7 @@ from dperm_cli.core.errors import EXIT_OK, NOTHING, InputError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax, Words, refuse_operands
 from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models.evaluated_release import StoredEvaluation, read_beside
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import answers as answers_file
 from dperm_cli.runner.statements.answers import Answers
@@ -32,7 +33,7 @@ def statement(arguments: list[str]) -> int:
         raise InputError("out", words.settings["out"], allowed)
     found = model_file.read(words.operands[0])
     given = answers_file.read(words.settings.get("answers"))
-    content = write_statement(found, given, form)
+    content = write_statement(found, given, form, read_beside(words.operands[0]))
     if to is not None:
         to.write(content)
     else:
@@ -42,7 +43,9 @@ def statement(arguments: list[str]) -> int:
     return EXIT_OK
 
 
-def write_statement(found: Publishable, given: Answers, form: str) -> bytes:
+def write_statement(
+    found: Publishable, given: Answers, form: str, evaluated: StoredEvaluation | None = None
+) -> bytes:
     """The statement on a release in one of ``FORMATS``.
 
     Raises:
@@ -56,7 +59,7 @@ def write_statement(found: Publishable, given: Answers, form: str) -> bytes:
         return format_entry(found, given).encode()
     from dperm_cli.runner.statements.facts import build_statement
 
-    built = build_statement(found, given)
+    built = build_statement(found, given, evaluated)
     if form == "html":
         from dperm_cli.runner.statements.html_page import write_html
 
