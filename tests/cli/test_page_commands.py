@@ -286,3 +286,16 @@ def test_commands_run_in_an_empty_folder(page, wheel, tmp_path, tmp_path_factory
             if done.returncode:
                 failed.append((command.typed, done.returncode, done.stderr[-300:]))
     assert failed == []
+
+
+@pytest.mark.slow
+def test_the_python_of_using_runs_and_prints(wheel, tmp_path):
+    text = (commands.ROOT / "docs/using.md").read_text()
+    (code,) = [content for language, content in commands.read_blocks(text) if language == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(wheel)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "excess_risk_median" in done.stdout
+    assert done.stdout.endswith("True\n")
