@@ -64,9 +64,10 @@ class Change:
 class Pair:
     """A cell of A and its partner in B, by their summary rows.
 
-    ``label`` tells it from the others of A. ``verdict`` is what became of the risk: better, worse, same, identical (the very same numbers,
-    trial by trial), unclear or none. ``p`` is the two-sided level of a rank-sum test, None where
-    there is nothing to test. ``time`` is the time of a trial in B over that in A.
+    ``label`` tells it from the others of A. ``verdict`` is what became of the risk: better, worse,
+    same, identical (the very same numbers, trial by trial), unclear or none. ``p`` is the two-sided
+    level of a rank-sum test, None where there is nothing to test. ``time`` is the time of a trial
+    in B over that in A.
     """
 
     label: str
