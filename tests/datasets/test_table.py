@@ -194,7 +194,7 @@ def changed(path, value):
         ),
         (["columns", "age", "bounds"], None, "schema.columns.age.bounds: is missing"),
         (["columns", "age", "bounds"], ["FILL_IN", 5], "FILL_IN is to be replaced"),
-        (["target", "classes"], ["FILL_IN", "FILL_IN"], "classes: FILL_IN is to be replaced"),
+        (["target", "classes"], ["FILL_IN", "FILL_IN"], "FILL_IN is to be replaced"),
         (["columns", "age", "bounds"], [5, 5], "must be public [low, high] with low < high"),
         (["columns", "age", "bound"], [5, 6], "schema.columns.age.bound: unknown key"),
         (["columns", "age", "missing"], "mean", "schema.columns.age.missing=mean: must be own"),

@@ -269,7 +269,8 @@ def take_declared(key: str, given: Mapping[str, Any], name: str) -> Any:
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
     if UNKNOWN in (value if is_list else [value]):
         words = f"{UNKNOWN} is to be replaced by what can be in the column, from public knowledge"
-        raise InputError(f"{key}.{name}", NOTHING, words)
+        shown = list(value) if is_list else value
+        raise InputError(f"{key}.{name}", shown, words)
     return value
 
 
