@@ -54,6 +54,7 @@ $(VENV)/.dev: $(VENV)/.run
 
 run: $(VENV)/.run
 	$(BIN)/dperm run -m mechanism=noisy_gd,noisy_sgd calibration=tight,paper epsilon=0.1,0.3,1,3,10 trials=20 out=outputs/first_run
+	@echo 'make run: for the command dperm, `. $(BIN)/activate` (this shell) or `pip install .`' >&2
 
 # a file goes to one process as a whole: what it makes once for all its tests is made once
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder

@@ -227,7 +227,7 @@ def table(first: str) -> str:
 
 
 BAD_TABLES = {
-    table("nan,0.1,1"): "record 1, column 'a' holds 'nan'",
+    table("nan,0.1,1"): "record 1, column 'a' holds text",
     table("0.1,inf,1"): "record 1, column 2 is missing, nan or infinite",
     table("0.1,-inf,1"): "record 1, column 2",
     table("0.1,1e400,1"): "record 1, column 2",
@@ -272,7 +272,7 @@ def test_bad_targets(dperm, tmp_path):
         done = dperm("run", *TINY, *words, f"dataset.target_bounds={bounds}")
         assert_refused(done, tmp_path, "dataset.target_bounds")
     done = dperm("run", *TINY, *words, "dataset.target_bounds=[0,1]")
-    assert_refused(done, tmp_path, "record 1, column 'y' holds 'nan'")
+    assert_refused(done, tmp_path, "record 1, column 'y' holds text")
 
 
 def archive(**arrays) -> bytes:

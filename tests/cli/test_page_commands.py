@@ -207,6 +207,47 @@ def test_marks_are_read():
     assert not commands.read_command("make run  # [clone]").runs
 
 
+def write_hiding(folder: Path) -> Path:
+    """A folder for PYTHONPATH with which no program finds the packages of extras."""
+    modules = commands.list_modules_of_extras()
+    line = f"import sys\nsys.modules.update(dict.fromkeys({modules}))\n"
+    (folder / "sitecustomize.py").write_text(line)
+    return folder
+
+
+def test_the_packages_of_extras_are_hidden(tmp_path):
+    modules = commands.list_modules_of_extras()
+    given = os.environ | {"PYTHONPATH": str(write_hiding(tmp_path))}
+    for module in modules[:2]:
+        words = [sys.executable, "-c", f"import {module}"]
+        done = subprocess.run(words, env=given, capture_output=True, text=True, check=False)
+        assert "ModuleNotFoundError" in done.stderr
+
+
+NEEDED = {
+    "rigorous=true": "rigorous", "format=onnx": "onnx", "backend=dask": "dask",
+    "backend=submitit": "slurm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_that_needs_an_extra_says_so(name):
+    for command in commands.list_commands((commands.ROOT / name).read_text()):
+        for word in command.words:
+            if word in NEEDED:
+                assert command.need == f"extra {NEEDED[word]}", command.line
+
+
+def test_every_extra_is_on_the_page_and_in_a_refusal():
+    page = (commands.ROOT / "docs/install.md").read_text()
+    code = "".join(path.read_text() for path in (commands.ROOT / "dperm_cli").rglob("*.py"))
+    said = set(re.findall(r"say_how_to_install\('(\w+)'\)", code))
+    said |= set(re.findall(r'_need\("\w+", "\w+", "\w+", "(\w+)"\)', code))
+    assert said == set(commands.EXTRAS)
+    for extra in commands.EXTRAS:
+        assert f"\n| `{extra}` |" in page
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory) -> Path:
     """A folder with the package laid out as its wheel is, and nothing of the repository."""
@@ -221,7 +262,7 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SHELL_PAGES)
-def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
+def test_commands_run_in_an_empty_folder(page, wheel, tmp_path, tmp_path_factory):
     """One command of the page after the other, offline, with nothing but the installed package."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("DPERM_") or "CACHE" in k}
     path = f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
@@ -233,12 +274,28 @@ def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
     assert Path(home.stdout.strip()).is_relative_to(wheel)
     write_shown(page.read_text(), tmp_path)
     failed = []
+    hidden = write_hiding(tmp_path_factory.mktemp("hidden"))
+    bare = given | {"PYTHONPATH": f"{hidden}{os.pathsep}{wheel}"}
     for command in commands.list_commands(page.read_text()):
         if command.runs:
+            with_extras = command.need.startswith("extra ")
             done = subprocess.run(
-                ["sh", "-c", command.typed], cwd=tmp_path, env=given, capture_output=True,
-                text=True, timeout=300, check=False,
+                ["sh", "-c", command.typed], cwd=tmp_path, env=given if with_extras else bare,
+                capture_output=True, text=True, timeout=300, check=False,
             )  # fmt: skip
             if done.returncode:
                 failed.append((command.typed, done.returncode, done.stderr[-300:]))
     assert failed == []
+
+
+@pytest.mark.slow
+def test_the_python_of_using_runs_and_prints(wheel, tmp_path):
+    text = (commands.ROOT / "docs/using.md").read_text()
+    (code,) = [content for language, content in commands.read_blocks(text) if language == "python"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(wheel)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "excess_risk_median" in done.stdout
+    assert done.stdout.endswith("True\n")

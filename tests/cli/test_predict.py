@@ -179,8 +179,8 @@ def test_rows_that_came_projected_are_not_saved(capsys, tmp_path):
     ("content", "words"),
     [
         ("1,2\n", "2 columns"),
-        ("x," * 29 + "x\n" + "1," * 29 + "a\n", "record 1, column 'x' holds 'a', not a number"),
-        ("1," * 29 + "nan\n", "record 1, column '29' holds 'nan', not a number"),
+        ("x," * 29 + "x\n" + "1," * 29 + "a\n", "record 1, column 'x' holds text, not a number"),
+        ("1," * 29 + "nan\n", "record 1, column '29' holds text, not a number"),
         ("", "ROWS=rows.csv: is empty"),
         ("x," * 29 + "x\n", "ROWS=rows.csv: holds no records"),
     ],

@@ -127,7 +127,7 @@ def test_a_file_without_names_needs_a_word(predict):
     [
         ("height,age,dose\n1,2\n", "line 2 has 2 fields, the first line 3"),
         ("height,age,dose\n1,2,\n", "row 1 holds a number that is missing, nan or infinite"),
-        ("height,age,dose\n1,2,nan\n", "record 1, column 'dose' holds 'nan', not a number"),
+        ("height,age,dose\n1,2,nan\n", "record 1, column 'dose' holds text, not a number"),
         ("height,age,dose\n", "holds no records"),
         ("height,age,dose,answer\n1,2,3\n", "line 2 has 3 fields, the first line 4"),
     ],

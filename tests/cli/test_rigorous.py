@@ -48,7 +48,8 @@ def test_account_without_the_package_is_one_line(dperm, monkeypatch):
     assert done.code == 2
     assert done.out == ""
     assert done.err.strip().splitlines() == [
-        "dperm: rigorous=True: needs the package python-flint: pip install 'dperm[rigorous]'"
+        "dperm: rigorous=True: needs the package python-flint: pip install 'dperm[rigorous]', "
+        "or in a clone pip install '.[rigorous]'"
     ]
     assert dperm("account", *NOISY).code == 0
 

@@ -30,6 +30,21 @@ def test_it_begins_with_the_commands_and_has_two_doors():
     assert tuple(re.findall(r"^## (.*)$", PAGE, re.M)[:2]) == DOORS
 
 
+def test_make_run_ends_with_how_to_reach_dperm(tmp_path):
+    """With a program that does nothing in the place of dperm."""
+    folder = tmp_path / "env/bin"
+    folder.mkdir(parents=True)
+    (folder / "dperm").write_text("#!/bin/sh\n")
+    (folder / "dperm").chmod(0o755)
+    (tmp_path / "env/.run").touch()
+    words = ["make", "-s", "-C", str(commands.ROOT), "run", f"VENV={tmp_path / 'env'}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    last = done.stderr.splitlines()[-1]
+    assert f". {folder}/activate" in last
+    assert "pip install ." in last
+    assert ". .venv/bin/activate" in PAGE
+
+
 def test_it_has_one_figure_and_four_lines_of_python():
     assert re.findall(r"!\[.*?\]\((.*?)\)", PAGE) == ["docs/first_run.png"]
     (code,) = list_python()

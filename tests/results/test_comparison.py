@@ -192,3 +192,19 @@ def test_times():
     assert "5.00 times that in A" in shown
     # a microsecond is not compared with another
     assert only(cell("a", seconds=1e-6), cell("b", seconds=1e-4)).time is None
+
+
+def test_cells_that_differ_in_the_seed_alone_are_told_apart():
+    seeds = [row for seed in (0, 1) for row in cell(f"s{seed}", seed=seed)]
+    found = compare(seeds, cell("other", epsilon=2.0))
+    assert [words.rpartition(", ")[2] for words in found.only_a] == ["seed 0", "seed 1"]
+    assert "seed" not in found.only_b[0]
+    assert [pair.label for pair in compare(seeds, seeds).pairs] == list(found.only_a)
+
+
+def test_the_settings_that_tell_cells_apart_are_in_their_labels():
+    steps = [row for k in (2, 3) for row in cell(f"s{k}", config={"mechanism": {"steps": k}})]
+    found = compare(steps, [])
+    assert [words.rpartition(", ")[2] for words in found.only_a] == [
+        "mechanism.steps 2", "mechanism.steps 3",
+    ]  # fmt: skip

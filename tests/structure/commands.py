@@ -8,10 +8,18 @@ import shutil
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDS = ("clone", "network", "minutes", "hours", "SLURM")
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_TOOLS = ("dev", "docs", "publish")  # of those who change dperm
+EXTRAS = {
+    name: [re.split(r"[<>=\[]", wanted)[0] for wanted in all_wanted]
+    for name, all_wanted in _PROJECT["optional-dependencies"].items()
+    if name not in _TOOLS
+}
+NEEDS = ("clone", "network", "minutes", "hours", "SLURM", *(f"extra {name}" for name in EXTRAS))
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(dperm [^`]+)`")
 _MARK = re.compile(r"\s#\s*\[([^\]]*)\]")
@@ -47,7 +55,20 @@ class Command:
     @property
     def runs(self) -> bool:
         """Whether it is run in an empty folder."""
-        return not self.need or bool(self.extra)
+        has_extra = self.need.startswith("extra ") and is_installed(self.need.split()[1])
+        return not self.need or bool(self.extra) or has_extra
+
+
+def is_installed(extra: str) -> bool:
+    """Whether all distributions of an extra are there."""
+    return all(any(metadata.Distribution.discover(name=name)) for name in EXTRAS[extra])
+
+
+def list_modules_of_extras() -> list[str]:
+    """The modules that the installed extras bring."""
+    wanted = {name for names in EXTRAS.values() for name in names}
+    found = metadata.packages_distributions().items()
+    return sorted(module for module, owners in found if wanted & set(owners))
 
 
 def list_pages(root: Path = ROOT) -> list[Path]:

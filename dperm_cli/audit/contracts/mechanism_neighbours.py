@@ -41,8 +41,12 @@ def check_neighbours(subject: Subject) -> str:
     for relation in subject.mechanism.relations:
         budget = Budget(1.0, DELTA, relation)
         own = _replay_losses(subject, budget)
+        if own.faults:
+            _require_finite(subject)
         require(not own.faults, f"{relation}: {_explain(own.faults)}")
         found = _search(subject, budget)
+        if found.faults:
+            _require_finite(subject)
         if not own.calls + found.calls and subject.is_refused(relation):
             told.append(f"{relation} is refused")
             continue
@@ -51,6 +55,14 @@ def check_neighbours(subject: Subject) -> str:
         told.append(f"{SEARCH} random neighbours under {relation}" if found.calls else relation)
     require(calls > 0, "nothing passed the gate: no noise is drawn")
     return f"{', '.join(told)}, and more for each loss: {calls} values at the gate"
+
+
+def _require_finite(subject: Subject) -> None:
+    """NotTried where releases are not finite: a nan differs from itself, and shows nothing."""
+    for problem, plan, budget in subject.plans((1.0,), (DELTA,), subject.problems()):
+        theta = np.asarray(subject.release(problem, plan, 2, relation=budget.relation))
+        if theta.dtype.kind == "f" and not np.all(np.isfinite(theta)):
+            raise NotTried("its releases are not finite: mend that first")
 
 
 def _search(subject: Subject, budget: Budget) -> Replay:
@@ -161,6 +173,8 @@ def check_attack(subject: Subject) -> str:
         runs = _count_runs(subject, plan.steps)
         leaf = seed_sequence(0, "contract", "attack", relation)
         bound = lower_bound(adversary, plan, how, runs, leaf)
+        if bound > claim * (1 + 1e-9):
+            _require_finite(subject)
         require(
             bound <= claim * (1 + 1e-9),
             f"{relation}: epsilon is at least {bound:.4g}, and the claim is {claim:.4g}",

@@ -173,7 +173,7 @@ def _rows_at_once(width: int) -> int:
 
 
 def _numeric(key: str, path: Path, column: Any, name: str, before: int) -> np.ndarray:
-    """A column as float64, nan where a cell is empty; InputError shows the first text in it.
+    """A column as float64, nan where a cell is empty; InputError says where the first text is.
 
     ``before`` records were read.
     """
@@ -188,7 +188,11 @@ def _numeric(key: str, path: Path, column: Any, name: str, before: int) -> np.nd
         raise InputError(key, path.name, allowed) from None
     text = np.flatnonzero(numbers.isna() & column.notna())
     if text.size:
-        cell = str(column.iloc[text[0]])[:40]
-        allowed = f"record {before + text[0] + 1}, column {name!r} holds {cell!r}, not a number"
+        # the text itself is a value of a record
+        allowed = f"record {before + text[0] + 1}, column {name!r} holds text, not a number"
+        if key.startswith("dataset."):
+            allowed += (
+                "; leave the column out with dataset.drop, or take dataset=table with a schema"
+            )
         raise InputError(key, path.name, allowed)
     return numbers.to_numpy(dtype=np.float64)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import NOTHING, InputError
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.label_names import canonical
 
@@ -234,7 +234,7 @@ def read_column(key: str, given: Any) -> ColumnKind | Unused:
     cls = next(one for one in FEATURES if one.kind == kind)
     checks.known_keys(given, ("kind", *cls.keys, "missing", "weight"), f"{key}.")
     own = {
-        name: _READERS[name](f"{key}.{name}", given.get(name, UNKNOWN))
+        name: _READERS[name](f"{key}.{name}", take_declared(key, given, name))
         for name in cls.keys
         if name in given or name not in ("other",)
     }
@@ -244,6 +244,34 @@ def read_column(key: str, given: Any) -> ColumnKind | Unused:
     found = cls(**own, weight=weight)
     missing = _read_missing(f"{key}.missing", given.get("missing", OWN), found)
     return cls(**own, weight=weight, missing=missing)
+
+
+def take_declared(key: str, given: Mapping[str, Any], name: str) -> Any:
+    """What the user declared under a name that a kind needs.
+
+    Args:
+        key: Of the column, for error lines.
+        given: The column's declaration.
+        name: What is needed, such as ``bounds``.
+
+    Returns:
+        The value, which is yet to be read.
+
+    Raises:
+        InputError: It is missing, or still what a draft has in its place.
+    """
+    if name not in given:
+        words = f"is missing: kind: {given.get('kind', 'label')} needs it"
+        if name == "bounds":
+            words += ", as in [0, 120], or `private` for `dperm prepare` to fill in"
+        raise InputError(f"{key}.{name}", NOTHING, words)
+    value = given[name]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if UNKNOWN in (value if is_list else [value]):
+        words = f"{UNKNOWN} is to be replaced by what can be in the column, from public knowledge"
+        shown = list(value) if is_list else value
+        raise InputError(f"{key}.{name}", shown, words)
+    return value
 
 
 def _read_missing(key: str, value: Any, column: ColumnKind) -> Any:

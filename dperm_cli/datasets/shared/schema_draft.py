@@ -10,6 +10,7 @@ from pathlib import Path
 from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.parquet_files import ParquetReader
 from dperm_cli.datasets.shared.column_kinds import KINDS, UNKNOWN
+from dperm_cli.datasets.shared.delimiter_hint import refuse_delimiter
 from dperm_cli.datasets.shared.table_cells import PARQUET, read_header, report_arrow_errors
 
 _IDENTIFIERS = ("id", "identifier", "uuid", "key", "nr", "mrn", "ssn", "name", "email")
@@ -41,10 +42,15 @@ def draft_schema(key: str, path: Path, target: str | None, delimiter: str, limit
         limit: bytes that a compressed table may unpack to.
 
     Raises:
-        InputError: there is no header, or no such column.
+        InputError: there is no header, no such column, or two of one name.
     """
     header = read_header(key, path, delimiter, limit)
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        allowed = f"has column {make_printable(twice, 60)!r} more than once: rename one of them"
+        raise InputError(key, path.name, allowed)
     if target is not None and target not in header:
+        refuse_delimiter("target", target, "delimiter", header)
         raise InputError("target", target, "no such column in the header", header)
     types = _read_types(key, path)
     lines = [_HEAD.format(file=make_printable(path.name)) + "unit: record"]

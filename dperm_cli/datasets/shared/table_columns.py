@@ -13,6 +13,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.datasets.shared.delimiter_hint import refuse_delimiter
 from dperm_cli.datasets.shared.file_options import OwnTable
 
 
@@ -112,6 +113,7 @@ def position(key: str, column: str | float, header: list[str]) -> int:
         raise InputError(key, column, "occurs more than once in the header; give its position")
     if _is_whole(column):
         raise InputError(key, column, f"the table has {len(header)} columns")
+    refuse_delimiter(key, column, "dataset.delimiter", header)
     names = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
     raise InputError(key, column, f"no such column; there are {names}", header)
 

@@ -24,6 +24,7 @@ from dperm_cli.datasets.shared.column_kinds import (
     read_bounds,
     read_column,
     read_words,
+    take_declared,
 )
 from dperm_cli.datasets.shared.label_names import canonical
 from dperm_cli.privacy.budget import RELATIONS
@@ -298,10 +299,10 @@ def _read_target(given: Any) -> Target:
         for other in ("bounds", "transform"):
             if other in given:
                 raise InputError(f"{key}.{other}", given[other], "is for kind: number")
-        return Target(column, read_words(f"{key}.classes", given.get("classes", UNKNOWN)))
+        return Target(column, read_words(f"{key}.classes", take_declared(key, given, "classes")))
     if "classes" in given:
         raise InputError(f"{key}.classes", given["classes"], "is for kind: label")
-    bounds = read_bounds(f"{key}.bounds", given.get("bounds", UNKNOWN))
+    bounds = read_bounds(f"{key}.bounds", take_declared(key, given, "bounds"))
     transform = checks.choice(f"{key}.transform", given.get("transform", "none"), TRANSFORMS)
     if transform == "log" and bounds[0] <= 0.0:
         raise InputError(f"{key}.bounds", list(bounds), "must be above 0 for transform: log")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.extras import say_how_to_install
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.accounting.proved_level import NotRigorous, ProvedLevel
 from dperm_cli.privacy.events import Event
@@ -26,7 +27,7 @@ def require_flint() -> None:
     try:
         import flint  # noqa: F401
     except ImportError:
-        allowed = "needs the package python-flint: pip install 'dperm[rigorous]'"
+        allowed = f"needs the package python-flint: {say_how_to_install('rigorous')}"
         raise InputError("rigorous", True, allowed) from None
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from dperm_cli.results.records.aggregate import configuration_of
 from dperm_cli.results.records.row_facts import (
     Row,
     flatten,
@@ -63,11 +64,13 @@ class Change:
 class Pair:
     """A cell of A and its partner in B, by their summary rows.
 
-    ``verdict`` is what became of the risk: better, worse, same, identical (the very same numbers,
-    trial by trial), unclear or none. ``p`` is the two-sided level of a rank-sum test, None where
-    there is nothing to test. ``time`` is the time of a trial in B over that in A.
+    ``label`` tells it from the others of A. ``verdict`` is what became of the risk: better, worse,
+    same, identical (the very same numbers, trial by trial), unclear or none. ``p`` is the two-sided
+    level of a rank-sum test, None where there is nothing to test. ``time`` is the time of a trial
+    in B over that in A.
     """
 
+    label: str
     before: Row
     after: Row
     privacy: tuple[Change, ...]
@@ -75,10 +78,6 @@ class Pair:
     p: float | None
     verdict: str
     time: float | None
-
-    @property
-    def label(self) -> str:
-        return label(self.before)
 
     @property
     def weaker(self) -> bool:
@@ -122,13 +121,14 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Comparison:
     joined = _join(mine, theirs)
     tested = {a: _test_risks(mine[a], theirs[b]) for a, b in joined.items()}
     rejected = adjust_by_holm({a: p for a, (p, _) in tested.items() if p is not None})
+    labels_a, labels_b = label_cells(mine), label_cells(theirs)
     pairs = tuple(
-        _pair(mine[a], theirs[b], tested[a], a in rejected) for a, b in joined.items()
+        _pair(labels_a[a], mine[a], theirs[b], tested[a], a in rejected) for a, b in joined.items()
     )  # fmt: skip
     return Comparison(
         pairs,
-        tuple(label(rows[0]) for a, rows in mine.items() if a not in joined),
-        tuple(label(rows[0]) for b, rows in theirs.items() if b not in joined.values()),
+        tuple(labels_a[a] for a in mine if a not in joined),
+        tuple(labels_b[b] for b in theirs if b not in joined.values()),
     )
 
 
@@ -137,6 +137,28 @@ def label(row: Row) -> str:
     level = "" if row.get("epsilon") is None else f" epsilon {number(row['epsilon'])}"
     words = f"{row.get('dataset')} {row.get('loss')}, {row.get('mechanism')}"
     return f"{words} {row.get('calibration') or ''}".rstrip() + level
+
+
+def label_cells(cells: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+    """Each cell of a study in a few words, with the settings in which those alike differ.
+
+    Args:
+        cells: The records of each cell, by its name.
+
+    Returns:
+        Labels by the same names.
+    """
+    labels: dict[str, str] = {}
+    for words, group in group_by(cells, lambda name: label(cells[name][0])).items():
+        known = {name: configuration_of(cells[name][0]) for name in group}
+        keys = dict.fromkeys(key for each in known.values() for key in each)
+        telling = [
+            key for key in keys if len({repr(each.get(key)) for each in known.values()}) > 1
+        ]  # fmt: skip
+        for name in group:
+            more = [f"{key} {_word(known[name].get(key))}" for key in telling]
+            labels[name] = ", ".join([words, *more])
+    return labels
 
 
 def _join(mine: Mapping[str, list[Row]], theirs: Mapping[str, list[Row]]) -> dict[str, str]:
@@ -194,7 +216,11 @@ def _compare_other(one: Row, other: Row) -> Iterator[Change]:
 
 
 def _pair(
-    rows_a: Sequence[Row], rows_b: Sequence[Row], tested: tuple[float | None, str], rejected: bool
+    words: str,
+    rows_a: Sequence[Row],
+    rows_b: Sequence[Row],
+    tested: tuple[float | None, str],
+    rejected: bool,
 ) -> Pair:
     before, after = summarise_cell(rows_a), summarise_cell(rows_b)
     p, verdict = tested
@@ -209,7 +235,7 @@ def _pair(
         else None
     )
     privacy, other = _privacy(before, after), _compare_other(rows_a[0], rows_b[0])
-    return Pair(before, after, tuple(privacy), tuple(other), p, verdict, ratio)
+    return Pair(words, before, after, tuple(privacy), tuple(other), p, verdict, ratio)
 
 
 def _fill_missing(before: float | None, after: float | None) -> tuple[float, float]:

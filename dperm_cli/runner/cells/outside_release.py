@@ -74,8 +74,11 @@ def read_points(
         shape = "an array of another shape"  # which one may follow from the records
         raise DpermError(f"{name} released {shape} than one point for each of {trials} trials")
     theta = theta.astype(np.float64)
+    if constraint is not None and not np.all(np.isfinite(theta)):
+        allowed = "released a point that is not finite: look for 0/0, inf - inf or an overflow"
+        raise DpermError(f"{name} {allowed} before it, since a projection does not mend it")
     if constraint is not None and not np.all(constraint.contains(theta, _NEAR)):
-        allowed = "released a point outside the set, or one that is not finite"
+        allowed = "released a point outside the set"
         raise DpermError(f"{name} {allowed}: project it by view.spec.constraint.project")
     return theta
 

@@ -67,6 +67,9 @@ def bytes_of(found: Publishable) -> bytes:
     return sink.getvalue()
 
 
+_PLACES = ("model.npz", "release/model.npz")  # of a model in a folder that `dperm release` wrote
+
+
 def read(word: str) -> Publishable:
     """The release in a file.
 
@@ -75,6 +78,12 @@ def read(word: str) -> Publishable:
     """
     try:
         path = Path(word)
+        if path.is_dir():
+            found = [path / name for name in _PLACES if (path / name).is_file()]
+            allowed = (
+                f"is a folder, not a file: its model is {found[0]}" if found else "is not a file"
+            )
+            raise InputError("MODEL", word, allowed)
         if not path.is_file():
             raise InputError("MODEL", word, "is not a file")
         members = _members(path)
@@ -90,7 +99,9 @@ def read(word: str) -> Publishable:
         known = {KeyError: "a part is missing", RecursionError: "its facts are nested too deeply"}
         reason = known.get(type(error)) or str(error) or type(error).__name__
         allowed = f"is not a predictor ({first_words(reason, 160)}); "
-        allowed += "they are made with `dperm run ... save=FILE.npz`"
+        allowed += (
+            "they are made with `dperm run ... save=FILE.npz` or `dperm release TABLE SCHEMA`"
+        )
         raise InputError("MODEL", word, allowed) from error
 
 

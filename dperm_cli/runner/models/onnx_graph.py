@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.extras import say_how_to_install
 
 OPSET = 19  # the first in which texts can be compared
 FORM = 9  # of the file, which runtimes since 2023 read
@@ -23,7 +24,7 @@ class OnnxGraph:
         try:
             import onnx
         except ImportError:
-            allowed = "the package onnx is not installed: pip install 'dperm[onnx]'"
+            allowed = f"the package onnx is not installed: {say_how_to_install('onnx')}"
             raise Unsupported(f"format=onnx: {allowed}") from None
         self._onnx: Any = onnx
         self._nodes: list[Any] = []

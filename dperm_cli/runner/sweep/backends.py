@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Self
 from dperm_cli.core import checks
 from dperm_cli.core.environment import THREADS, follow_parent
 from dperm_cli.core.errors import DpermError, InputError
+from dperm_cli.core.extras import say_how_to_install
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.core.system_calls import GROUP_SIGNALS, block_signals
 from dperm_cli.runner.sweep import slurm_jobs
@@ -425,7 +426,7 @@ def _start_tracker() -> None:
 
 def _need(module: str, key: str, value: str, extra: str) -> None:
     if importlib.util.find_spec(module) is None:
-        allowed = f"needs {module}, which is not installed: pip install 'dperm[{extra}]'"
+        allowed = f"needs {module}, which is not installed: {say_how_to_install(extra)}"
         raise InputError(key, value, allowed)
 
 
