@@ -31,8 +31,9 @@ _MANY_STEPS = 100
 @promise(
     "on a neighbour no value moves at the gate by more than its event's sensitivity, and "
     "nothing else follows the record",
-    mend="record_norm of an event is how far one record moves the value in L2 norm "
-    "(spec.lipschitz for a sum of gradients; gap=spec.gradient_gap under replace_one); "
+    mend="record_norm of an event is how far one record moves the value, in the norm "
+    "in which the event counts: L2 (spec.lipschitz for a sum of gradients; gap=spec.gradient_gap "
+    "under replace_one), but L1 for Laplace and SparseAnswers, up to sqrt(p) times as much; "
     "compute everything else from noisy values and public facts, and look at records once "
     "for each noisy value, from points of the set",
 )

@@ -1,4 +1,4 @@
-"""``check`` of a mechanism that releases nan says so, and accuses it of nothing else."""
+"""What ``check`` says of a mechanism: of nan, and of the norm of a sensitivity."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 import dperm_cli
 from dperm_cli import Gaussian, Mechanism, Release
+from dperm_cli.audit.contracts import mechanism_neighbours
+from dperm_cli.privacy import events
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,16 @@ class NanStep(Mechanism):
         start = np.tile(view.spec.constraint.centre(), (gate.trials, 1))
         total = gate.stream(plan.events[0], view.spec.p).add(view.gradient_sum(start), 0)
         return Release(total * np.nan)
+
+
+def test_the_mend_of_a_sensitivity_names_the_events_that_count_in_the_l1_norm():
+    count_in_l1 = [
+        name for name, event in vars(events).items()
+        if isinstance(event, type) and getattr(event, "norm_order", None) == 1
+    ]  # fmt: skip
+    mend = mechanism_neighbours.check_neighbours.mend
+    assert {"Laplace", "SparseAnswers"} == set(count_in_l1)
+    assert "but L1 for Laplace and SparseAnswers" in mend
 
 
 @pytest.mark.slow
