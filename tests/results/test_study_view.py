@@ -259,7 +259,8 @@ JUDGED = {"test_metric": 0.8, "baseline": "majority", "baseline_metric": 0.6,
 )  # fmt: skip
 def test_a_metric_has_lines_of_what_it_is_judged_by(view, judged, labels):
     rows = crossed(**{**JUDGED, **judged})
-    (panel,) = build_figure(rows, StudyView(**view))[0].panels
+    panel, *others = build_figure(rows, StudyView(**view))[0].panels
+    assert bool(others) == (view.get("x") == "mechanism")  # a panel for each epsilon then
     assert [line.label for line in panel.lines] == labels
     assert all(panel.limits[0] < y < panel.limits[1] for line in panel.lines for y in line.ys)
     drawn = plot_study(rows, StudyView(**view))

@@ -141,7 +141,8 @@ def _make_plan(rows: Sequence[Row], view: StudyView) -> _Plan:
     x = find_column(view.x) if view.x else axis_of(rows, taken)
     values = [_read(row, x) for row in rows]
     numbers = [v for v in map(_read_number, values) if v is not None]
-    keys = [*_PROBLEM, "delta", *(k for row in rows for k in (*row["_mine"], *row["_rest"]))]
+    keys = [*_PROBLEM, "epsilon", "delta"]
+    keys += [key for row in rows for key in (*row["_mine"], *row["_rest"])]
     follows = {"preprocessing"} if x in ("n", "p") else set()
     if x not in ("epsilon", "mechanism"):
         follows |= {key for key in dict.fromkeys(keys) if _follows(rows, key, x)}
@@ -201,7 +202,7 @@ def _place_row(row: Row, plan: _Plan) -> Row:
     name = row["_name"] if plan.hue == "mechanism" else f"{_shorten(plan.hue)} {_format(tone)}"
     if isinstance(tone, str) and plan.hue != "mechanism" and _read_number(tone) is None:
         name = tone
-    problem = [(key, row[key]) for key in _PROBLEM if key not in taken]
+    problem = [(key, row[key]) for key in (*_PROBLEM, "epsilon") if key not in taken]
     problem += [(key, text) for key, text in row["_rest"].items() if key not in taken]
     facet = plan.view.facet
     if facet is not None:
@@ -281,6 +282,8 @@ def _list_facts(rows: Sequence[Row], plan: _Plan) -> dict[str, str]:
     for name in ("ridge", "lasso"):
         if first[name] and _same(rows, name):
             facts[name] = f"{name} = {number(first[name])}"
+    if "epsilon" not in plan.spoken_for:
+        facts["epsilon"] = f"epsilon = {number(first['epsilon'])}"
     facts["relation"] = str(first["relation"])
     facts |= _say_local(rows)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
