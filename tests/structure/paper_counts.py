@@ -1,7 +1,12 @@
-"""The table of claims in paper.md: `python -m tests.structure.paper_counts` writes it anew."""
+"""The tables of paper.md, of claims and of other packages' methods.
+
+`python -m tests.structure.paper_counts` writes both anew.
+"""
 
 from __future__ import annotations
 
+import csv
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -15,6 +20,7 @@ PAPERS = {
     "Jain": ("jt13",),
     "Duchi": ("djw12_information", "djw12_rates"),  # djw12_modern is about later channels
 }
+RESULTS = ROOT / "experiments" / "leaderboard" / "results.csv"
 DECIDED = ("confirmed", "refuted, as filed", "refuted")
 # verdicts of the summary on the page of claims, at full size
 _VERDICT = re.compile(r"(\d+) (confirmed|refuted, as filed|refuted)(?=;|$)")
@@ -47,5 +53,35 @@ def write_counts(text: str) -> str:
     return text
 
 
+def compare_methods() -> dict[str, tuple[int, int, float]]:
+    """Of each method that is not dperm's: problems, those where ``auto`` has less excess risk, and
+    the geometric mean of the method's excess risk over that of ``auto``."""
+    with RESULTS.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] == "ok"]
+    own = {row["problem"]: float(row["excess_risk"]) for row in rows if row["method"] == "auto"}
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["origin"] != "dperm":
+            ratio = float(row["excess_risk"]) / own[row["problem"]]
+            found.setdefault(row["method"], []).append(ratio)
+    return {
+        method: (
+            len(ratios),
+            sum(ratio > 1.0 for ratio in ratios),
+            math.exp(sum(map(math.log, ratios)) / len(ratios)),
+        )
+        for method, ratios in found.items()
+    }
+
+
+def write_comparison(text: str) -> str:
+    """The text of the paper with the kept results of the leaderboard."""
+    for method, (problems, ahead, ratio) in compare_methods().items():
+        row = re.compile(rf"^(\| `{method}` \|[^|]*) \| \d+ \| \d+ \| [\d.]+ \|$", re.M)
+        text, changed = row.subn(rf"\1 | {problems} | {ahead} | {ratio:.1f} |", text)
+        assert changed == 1, method
+    return text
+
+
 if __name__ == "__main__":
-    PAPER.write_text(write_counts(PAPER.read_text()))
+    PAPER.write_text(write_comparison(write_counts(PAPER.read_text())))
