@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.charts.chart_model import HUES, LOOKS, Curve, index_mark
+from dperm_cli.results.charts.chart_model import HOLLOW_WORDS, HUES, LOOKS, Curve, index_mark
 from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.charts.mechanism_looks import SHIPPED, choose_looks, choose_value_looks
 from dperm_cli.results.charts.study_figure import build_figure, plot_study
@@ -321,7 +321,7 @@ def test_the_legend_has_each_mechanism_and_the_paper_once(summary):
     assert figure.patterns == (("paper's calibration", paper.pattern),)
     drawn = plot_study(summary)
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert texts == ["noisy_gd", "data-free floor", "paper's calibration"]
+    assert texts == ["noisy_gd", "data-free floor", HOLLOW_WORDS, "paper's calibration"]
 
 
 def test_no_two_curves_of_a_figure_look_alike():
