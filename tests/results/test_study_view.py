@@ -419,7 +419,7 @@ def test_figure_and_page_agree_on_looks(summary):
         ({"show": "bound"}, "did you mean 'bounds'"),
         ({"x": "epsilon", "hue": "epsilon"}, "is the axis already"),
         ({"x": "epsilon", "facet": "epsilon"}, "is the axis already"),
-        ({"x": "constraint_radius", "hue": "constraint.radius"}, "is the axis already"),
+        ({"x": "constraint.radius", "hue": "constraint.radius"}, "is the axis already"),
     ],
 )
 def test_a_name_that_is_not_there_is_refused_and_nothing_written(words, said, tmp_path):
