@@ -154,7 +154,7 @@ def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def refuse_repeated(words: Iterable[str]) -> None:
-    """InputError for a key with two values, where the last may not be the one that was meant.
+    """InputError for a key with two values, for verbs that spend: neither may be what was meant.
 
     >>> refuse_repeated(["epsilon=1", "out=a", "epsilon=1"])
     """

@@ -25,7 +25,7 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.core.foreign_errors import hide_words
 from dperm_cli.core.number_text import number_in
-from dperm_cli.core.operands import CONFIG_DIR, Syntax
+from dperm_cli.core.operands import CONFIG_DIR, Syntax, refuse_repeated
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.accounting.budget_filter import spend_of
@@ -52,6 +52,7 @@ def ask(arguments: list[str]) -> int:
 
 def _ask(arguments: list[str]) -> int:
     words = Syntax(keys=("columns", "budget"), options=CONFIG_DIR, passes_on=True).split(arguments)
+    refuse_repeated(arguments)
     budget = words.settings.get("budget")
     if budget is not None:
         budget_ledger.read_budget(budget)  # refused before the records are read

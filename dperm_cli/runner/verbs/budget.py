@@ -8,7 +8,7 @@ from typing import Any
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.number_text import number_in
-from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands, refuse_repeated
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.models import budget_ledger
 from dperm_cli.runner.models.budget_request import create_budget
@@ -29,6 +29,7 @@ def budget(arguments: list[str]) -> int:
     if action != "create":
         checks.known_keys(words.settings, ("format",))
     if action == "create":
+        refuse_repeated(arguments)
         _create(names[0], words.settings)
         rows = [_describe(budget_ledger.read_budget(names[0]))]
     elif action == "list":

@@ -16,7 +16,7 @@ from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, report_read_errors
 from dperm_cli.core.number_text import number_in
-from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands, refuse_repeated
 from dperm_cli.datasets.files.table import count_beyond
 from dperm_cli.datasets.shared import archives, private_columns
 from dperm_cli.datasets.shared.private_columns import PrivateColumns
@@ -37,6 +37,7 @@ def prepare(arguments: list[str]) -> int:
     words = Syntax(keys=KEYS).split(arguments)
     if len(words.operands) != 2:
         raise refuse_operands("prepare", words.operands, "must be a table and its schema")
+    refuse_repeated(arguments)
     settings, form = words.settings, words.choose("format", FORMATS)
     epsilon = checks.positive("epsilon", _read_number(settings.get("epsilon")))
     delta = checks.number("delta", _read_number(settings.get("delta", "0")), low=0.0, high=0.1)

@@ -17,6 +17,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, find_special
 from dperm_cli.core.foreign_errors import refuse_errors
 from dperm_cli.core.memory_limits import hold_memory_to
+from dperm_cli.core.operands import refuse_repeated
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -46,6 +47,8 @@ def run(
 
     Without ``figures`` none is drawn, which takes longer than a small study itself.
     """
+    if any(cell.noise == "secure" for cell in study.cells):  # its releases cannot be called back
+        refuse_repeated(arguments)
     with hold_machine(study):
         return _run(arguments, request, study, figures)
 
