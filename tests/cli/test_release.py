@@ -289,6 +289,14 @@ def test_a_large_delta_is_said_and_a_small_one_is_not(capsys):
     assert "is large" not in release(capsys, "out=b", "diagnostics=false")[2]
 
 
+@pytest.mark.parametrize(("n", "enough"), [(30, "1e-06"), (10**6, "1e-08")])
+def test_the_delta_that_is_advised_is_not_large_itself(n, enough, capsys):
+    releasing.warn_of_delta(0.1, n)
+    assert f"say delta={enough} or less" in capsys.readouterr().err
+    releasing.warn_of_delta(float(enough), n)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.usefixtures("_short")
 @pytest.mark.parametrize(("classes", "zero"), [("[no, yes]", 0), ("[No, Yes]", 300)])
 def test_the_holder_is_told_that_no_record_could_be_used(classes, zero, capsys):

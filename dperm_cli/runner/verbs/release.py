@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -249,9 +250,10 @@ def warn_of_delta(delta: float, n: int) -> None:
         n: The number of records: public, or the declared population.
     """
     if delta * n > _LARGE:
+        enough = min(1e-6, 10.0 ** math.floor(math.log10(_LARGE / n)))
         print(
             f"dperm: delta={delta:.3g} is large for {n} records: publishing each record with "
-            "that chance would keep the promise; say delta=1e-6 or less",
+            f"that chance would keep the promise; say delta={enough:.0e} or less",
             file=sys.stderr,
         )
 

@@ -35,11 +35,12 @@ def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any
         excess = float(problem.objective(single.theta)) - best.value
         references = metrics.score_references(problem, best.theta)
         scored = metrics.score(problem, single.theta)
+        zero = _count_zero_records(problem.data.x)
     except Exception as error:
         return {"error": describe_error(error)[:300]}
     return {
         "records": int(problem.data.n),
-        **_count_zero_records(problem.data.x),
+        **zero,
         "optimum": best.value,
         "optimum_gap": best.gap,
         "excess_risk": excess,
