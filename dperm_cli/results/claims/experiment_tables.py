@@ -291,7 +291,7 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     for (status, mechanism, reason), group in by_reason.items():
         cells = format_count(len(group), "cell")
         notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
-    notes += _tell_references(rows, about)
+    notes += _list_references(rows, about)
     if any(row["status"] == "ok" for row in rows):
         notes.append("Statistics over trials are a simulation on the same data, not a release.")
     if any(row["guarantee"] == "none" for row in rows):
@@ -299,7 +299,7 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _tell_references(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
+def _list_references(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     """What the metrics that a table shows are judged by, a line for each problem that ran."""
     names = {"train_metric", "test_metric"}
     shown = [panel["part"] for panel in about["plot"] if panel["y"] in names]
