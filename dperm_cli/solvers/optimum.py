@@ -14,6 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.files import open_atomically
+from dperm_cli.losses.shared import long_sums
+from dperm_cli.problem.data import Minorant
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import (
     conic,
@@ -30,6 +32,7 @@ _EPS = float(np.finfo(float).eps)
 _PATIENCE = 25
 _NO_RANGE = 1e-12
 SECONDS = 60.0
+_NUMBERS = 1e8
 _SURE = "interior_point"  # each iteration of it takes as long, and shrinks the gap by a factor
 _SURE_TIMES, _WALL_TIMES = 5.0, 10.0
 RELATIVE_GAP = 1e-6  # of what the minimiser gains over the centre, unless told else
@@ -82,29 +85,44 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     in the last place of the sum of moduli.
     """
     below = problem.loss.minorant(dual, problem.data)
-    if not math.isfinite(below.constant):
-        return -math.inf
-    least = linear_minimum.lower_bound(problem, below.slope + problem.slant, theta)
-    return least + below.constant - rounding_allowance(problem, theta, dual)
+    return _bound_below(problem, theta, below, float(problem.objective(theta)))
 
 
 def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     """Bound on the rounding error of the objective at ``theta`` and of the bound from ``dual``."""
-    data, radius = problem.data, problem.constraint.radius
-    below = problem.loss.minorant(dual, data)
-    terms = below.terms + abs(float(problem.objective(theta)))
-    penalty = problem.penalty
-    terms += penalty.ridge * radius**2 + penalty.lasso * math.sqrt(problem.p) * radius
-    products = radius * (below.slopes + float(np.linalg.norm(problem.slant)))
-    return _EPS * ((math.sqrt(max(data.n, problem.p)) + 16.0) * 2.0 * products + 16.0 * terms)
+    below = problem.loss.minorant(dual, problem.data)
+    return _allow_rounding(problem, below, float(problem.objective(theta)))
 
 
 def negligible(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     """The gap below which there is nothing to gain: twice the rounding allowance, or 1e-12 of the
     range n * lipschitz * diameter that the objective could have on the set."""
-    spec = problem.spec()
-    span = problem.data.n * spec.lipschitz_total * problem.constraint.diameter
-    return max(2.0 * rounding_allowance(problem, theta, dual), _NO_RANGE * span)
+    below = problem.loss.minorant(dual, problem.data)
+    return _find_negligible(problem, below, float(problem.objective(theta)))
+
+
+def _bound_below(problem: Problem, theta: np.ndarray, below: Minorant, value: float) -> float:
+    """``certificate`` from the loss's minorant and the objective at ``theta``."""
+    if not math.isfinite(below.constant):
+        return -math.inf
+    least = linear_minimum.lower_bound(problem, below.slope + problem.slant, theta)
+    return least + below.constant - _allow_rounding(problem, below, value)
+
+
+def _allow_rounding(problem: Problem, below: Minorant, value: float) -> float:
+    """``rounding_allowance`` from the same."""
+    radius, penalty = problem.constraint.radius, problem.penalty
+    terms = below.terms + abs(value)
+    terms += penalty.ridge * radius**2 + penalty.lasso * math.sqrt(problem.p) * radius
+    products = radius * (below.slopes + float(np.linalg.norm(problem.slant)))
+    length = max(problem.data.n, problem.p)
+    return _EPS * ((math.sqrt(length) + 16.0) * 2.0 * products + 16.0 * terms)
+
+
+def _find_negligible(problem: Problem, below: Minorant, value: float) -> float:
+    """``negligible`` from the same."""
+    span = problem.data.n * problem.spec().lipschitz_total * problem.constraint.diameter
+    return max(2.0 * _allow_rounding(problem, below, value), _NO_RANGE * span)
 
 
 def is_vast(problem: Problem, relative_gap: float) -> bool:
@@ -133,9 +151,11 @@ def solve(
     when the centre is itself the minimiser. ``progress`` is called with (iteration, gap).
 
     Seconds are those of the clock or of the processors, whichever are fewer, so that a busy machine
-    gives up no earlier. Interior points, which are certain to arrive, get five times as many.
+    gives up no earlier. Interior points, which are certain to arrive, get five times as many, and
+    rows of more than ``_NUMBERS`` numbers get more in proportion.
     """
-    clock = _Clock(seconds)
+    entries = problem.data.n * problem.p
+    clock = _Clock(seconds * max(1.0, entries / _NUMBERS))
     best = _Best(problem, relative_gap, gap)
     with _blas().limit(limits=1, user_api="blas"):
         for iteration in _steps(problem, best, clock):
@@ -249,7 +269,10 @@ class _Best:
             self.theta, self._value = theta, value
         # where the bound is built on the point itself, on the one that the dual belongs to
         own = theta if self._problem.constraint.by_gap else self.theta
-        lower = certificate(self._problem, own, dual)
+        # one pass over the records for the bound and what is negligible
+        below = self._problem.loss.minorant(dual, self._problem.data)
+        own_value = value if own is theta else self._value
+        lower = _bound_below(self._problem, own, below, own_value)
         free, rounding = -math.inf, 0.0
         if self._vast:
             free, rounding = free_minimum.lower_bound(self._problem, theta)
@@ -257,7 +280,7 @@ class _Best:
             self._lower, self._dual = max(lower, free), dual
             self._floor = 2.0 * rounding
             if lower >= free:
-                self._floor = negligible(self._problem, self.theta, dual)
+                self._floor = _find_negligible(self._problem, below, self._value)
         self._iteration = iteration
         if self.gap < 0.9 * self._last_gap:
             self._last_gap, self._improved = self.gap, iteration
@@ -314,7 +337,10 @@ def _methods(problem: Problem, vast: bool) -> list[tuple[str, Method]]:
     if conic.applies(problem):
         found.insert(0, ("conic", conic.iterate))
     if interior_point.applies(problem):
-        found.insert(0, (_SURE, lambda problem, *_: interior_point.iterate(problem)))
+        # with very many records its many arrays of a number a record no longer fit into memory
+        later = conic.applies(problem) and long_sums.has_many_records(problem.data)
+        place = 1 if later and problem.loss.hessian is not None else 0
+        found.insert(place, (_SURE, lambda problem, *_: interior_point.iterate(problem)))
     if hull_newton.applies(problem):
         found.insert(0, ("atoms", hull_newton.iterate))
     if _at_a_vertex(problem):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
+from dperm_cli.losses.shared import long_sums
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows
@@ -134,11 +135,18 @@ class Glm(PerRecord):
         """A dual point for theta [p]: the slopes [n], where ``minorant`` touches the loss."""
         if self.conjugate is None:
             return super().dual(theta, data)
+        if long_sums.has_many_records(data):
+            return long_sums.map_margins(
+                data.x, theta, lambda z, block: self.slope(z, data.y[block])
+            )
         return self.slope(margins(theta, data), data.y)
 
     def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
         """The slope [p] of ``minorant``."""
-        return add_rows(data.x, dual) if self.conjugate else super().dual_slope(dual, data)
+        if not self.conjugate:
+            return super().dual_slope(dual, data)
+        many = long_sums.has_many_records(data)
+        return long_sums.sum_rows(data.x, dual) if many else add_rows(data.x, dual)
 
     @property
     def hessian(self) -> Any:
@@ -146,6 +154,10 @@ class Glm(PerRecord):
         return None if self.curvature is None else self._hessian
 
     def _hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        if long_sums.has_many_records(data):
+            return long_sums.sum_gram(
+                data.x, lambda rows, block: self.curvature(rows @ theta, data.y[block])
+            )
         return weighted_gram(data.x, self.curvature(margins(theta, data), data.y))
 
     @property
@@ -186,15 +198,32 @@ class Glm(PerRecord):
         """
         if self.conjugate is None:
             return super().minorant(dual, data)
-        conjugates = self.conjugate(dual, data.y)
-        if not np.all(np.isfinite(conjugates)):
+        if long_sums.has_many_records(data):
+            constant, slopes, terms = self._sum_conjugates(dual, data)
+        else:
+            conjugates = self.conjugate(dual, data.y)
+            constant, slopes, terms = math.inf, 0.0, 0.0
+            if np.all(np.isfinite(conjugates)):
+                constant, slopes = math.fsum(conjugates), math.fsum(np.abs(dual))
+                terms = math.fsum(np.abs(conjugates))
+        if not math.isfinite(constant):
             return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
-        return Minorant(
-            slope=add_rows(data.x, dual),
-            constant=-math.fsum(conjugates),
-            slopes=data.row_bound * math.fsum(np.abs(dual)),
-            terms=math.fsum(np.abs(conjugates)),
-        )
+        slope = self.dual_slope(dual, data)
+        return Minorant(slope, -constant, data.row_bound * slopes, terms)
+
+    def _sum_conjugates(self, dual: np.ndarray, data: Data) -> list[float]:
+        """Sums of the conjugates, of the slopes' moduli and of the conjugates' moduli.
+
+        The first is infinite where one conjugate is.
+        """
+
+        def make(block: slice) -> tuple[np.ndarray, ...]:
+            conjugates = self.conjugate(dual[block], data.y[block])
+            outside = not np.all(np.isfinite(conjugates))
+            known = np.full(1, np.inf) if outside else conjugates
+            return known, np.abs(dual[block]), np.abs(known)
+
+        return long_sums.sum_numbers(data.n, make)
 
 
 def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
