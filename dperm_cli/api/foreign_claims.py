@@ -11,8 +11,7 @@ from dperm_cli.api.call_keywords import check_keywords, check_methods
 from dperm_cli.api.html_text import as_html
 from dperm_cli.core import checks
 from dperm_cli.core.files import write_files
-from dperm_cli.runner.audits import outside_report
-from dperm_cli.runner.audits.outside_audit import Result, audit_claim
+from dperm_cli.runner.audits.claim_audit import ClaimReport, audit_by_method
 from dperm_cli.runner.audits.outside_request import make_question
 from dperm_cli.runner.audits.outside_targets import make_fresh_generator, make_target
 from dperm_cli.runner.sweep.progress import show_progress
@@ -29,7 +28,8 @@ def audit_fit(
     delta: float = 0.0,
     relation: str = "replace_one",
     records: str = "numeric:p=1",
-    runs: int = 40_000,
+    method: str = "pairs",
+    runs: int | None = None,
     minutes: float = 10.0,
     workers: int = 1,
     seed: int = 0,
@@ -46,7 +46,9 @@ def audit_fit(
             ``module:object``, ``FILE.py:object``, ``exec:COMMAND``.
         epsilon, delta, relation: What is claimed.
         records: What a record is, such as ``"numeric:p=3,norm=1,labels=-1|1"``.
-        runs, minutes: How long to look, at most.
+        method: ``"pairs"``: many runs on tables that differ in a record. ``"canaries"``: few runs,
+            each on a table of which coins decide every record.
+        runs, minutes: How long to look, at most: 40,000 runs, or 16 with canaries.
         workers: Programs that run at once.
         seed: Of the data sets that are tried.
         beyond: Whether records are tried that ``records`` excludes.
@@ -66,8 +68,8 @@ def audit_fit(
     ('violated', True)
     """
     question = make_question(
-        epsilon=epsilon, delta=delta, relation=relation, records=records, runs=runs,
-        minutes=minutes, seed=seed, beyond=checks.boolean("beyond", beyond),
+        epsilon=epsilon, delta=delta, relation=relation, records=records, method=method,
+        runs=runs, minutes=minutes, seed=seed, beyond=checks.boolean("beyond", beyond),
         without=(without,) if isinstance(without, str) else tuple(without),
         pairs=(pairs,) if isinstance(pairs, str) else tuple(pairs),
     )  # fmt: skip
@@ -75,10 +77,10 @@ def audit_fit(
     folder = None if out is None else Path(checks.folder("out", str(out)))
     target = make_target(fit, question.delta, make_fresh_generator(), count)
     with threadpool_limits(1), show_progress(progress):
-        result = audit_claim(target, question, folder)
+        found = audit_by_method(target, question, folder)
     if folder is not None:
-        write_files(folder, outside_report.list_files(result))
-    return FitAudit(result)
+        write_files(folder, found.files)
+    return FitAudit(found)
 
 
 @check_methods
@@ -92,21 +94,21 @@ class FitAudit:
         row: Everything, as ``dperm audit format=json`` prints it.
     """
 
-    def __init__(self, result: Result) -> None:
-        self.verdict, self.reasons = result.verdict, list(result.reasons)
-        self.bound = result.bound
-        self.row = outside_report.make_row(result)
-        self._result = result
+    def __init__(self, found: ClaimReport) -> None:
+        self.row = dict(found.row)
+        self.verdict, self.reasons = self.row["verdict"], list(self.row["reasons"])
+        self.bound = self.row["bound"]
+        self._found = found
 
     @property
     def is_refuted(self) -> bool:
         """Whether the claim does not hold."""
-        return self._result.is_refuted
+        return self._found.is_refuted
 
     @property
     def has_power(self) -> bool:
         """Whether so many runs could have refuted the claim."""
-        return self._result.has_power
+        return bool(self.row["has_power"])
 
     def frame(self) -> DataFrame:
         """One row for each attack that was judged."""
@@ -115,7 +117,7 @@ class FitAudit:
         return pd.DataFrame(self.row["attacks"])
 
     def __repr__(self) -> str:
-        return outside_report.format_result(self._result)
+        return self._found.text
 
     def _repr_html_(self) -> str:
         return as_html("Audit", repr(self))

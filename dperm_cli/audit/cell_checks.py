@@ -157,7 +157,7 @@ def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
     allowed = one.budget.delta if delta is None else delta
     if delta is None and claim.delta > 0.0:
         n = one.spec.n
-        if not claim.delta <= max(1.0 / n**2, 1e-300) * (1.0 + _ROUNDING) and n > 1:
+        if not claim.delta <= max(1.0 / n**2, 1e-14) * (1.0 + _ROUNDING) and n > 1:
             report.faults.append(f"delta=auto is {claim.delta:.4g}, more than 1/n^2 with n = {n}")
     if claim.kind == "none" or not claim.epsilon <= epsilon * (1.0 + 1e-12):
         report.faults.append(f"epsilon {claim.epsilon:.6g} is claimed and {epsilon:.6g} was asked")

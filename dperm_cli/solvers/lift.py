@@ -22,9 +22,11 @@ from dperm_cli.sets.shared.atomic_hull import Atomic
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
 from dperm_cli.solvers import cone_programs
+from dperm_cli.solvers.least_weights import find_weights
 
 _ROUNDS = 100
 _ENTER = 200  # columns that enter a linear program at a time
+_MOST_AT_ONCE = 30_000_000  # numbers in all atoms of a hull whose program is solved at once: 240 MB
 _TIGHT = 1e-9  # the violation of a dual constraint at which its column enters
 _CLOSE = 1e-9  # of the radius: a residual that a linear program may leave
 
@@ -49,8 +51,9 @@ class Lifted:
 def lift(constraint: Any, phi: Projection, projected: Any, v: np.ndarray) -> Lifted:
     """The lifted points of v [trials, m], points of ``projected`` = Phi C.
 
-    Closed form for balls and ellipsoids; linear programs (HiGHS, columns generated where there are
-    many) for the L1 ball, the simplex, boxes and polytopes; a cone program for the others.
+    Closed form for balls and ellipsoids; linear programs for the L1 ball, the simplex, boxes and
+    polytopes (an interior point method, HiGHS where that does not end or is too large, its columns
+    generated where there are many); a cone program for the others.
     """
     v = np.asarray(v, dtype=float)
     if isinstance(phi, Identity):
@@ -124,9 +127,10 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
     """((labels, weights), gauge, lower): v - c = sum of weights (a - c) with the least sum.
 
     A mixture that makes v is found by projecting it; it is the best one where a price y with
-    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise a linear program over some of
-    the atoms says which others to look at, until none is left that would lower the sum: <y, v - c>
-    over the largest <y, a - c> is always a lower bound.
+    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise a linear program over all
+    atoms is solved. Where these are too many, or its prices do not prove its weights, programs over
+    some of the atoms say which others to look at, until none is left that would lower the sum:
+    <y, v - c> over the largest <y, a - c> is always a lower bound.
 
     The hull may remember another mixture of v, from the search that led there. That search saw the
     records, and which mixture it used is not released with v: theta has to follow from v alone.
@@ -134,29 +138,77 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
     centre, scale = hull.centre(), max(hull.radius, 1e-300)
     _, known = hull_quadratic.solve(hull, None, v)
     target = (v - centre) / scale
-    best, lower = (known.labels, known.weights), 0.0
     if float(length(target)) <= 1e-15:
         return (known.labels[:0], known.weights[:0]), 0.0, 0.0
-    labels = known.labels
-    price = _even_price((hull.atoms.take(labels) - centre) / scale)
-    for round_ in range(_ROUNDS):
-        score = _scores(hull, price, centre, scale)
-        lower = max(lower, float(price @ target) / max(float(np.max(score)), 1.0))
-        if lower >= (1.0 - _TIGHT) * float(np.sum(best[1])):
-            break
-        fresh = np.setdiff1d(_largest(hull, price, centre, scale), labels)
-        if round_ > 0 and not len(fresh):  # these prices are no program's before
-            break
-        labels = np.append(labels, fresh)
-        solved = _program((hull.atoms.take(labels) - centre) / scale, target)
-        if solved is None:
-            break
-        weights, price = solved
-        polished = _polish_basis(hull, labels, weights, centre, scale, target)
-        if polished is not None and np.sum(polished[1]) < np.sum(best[1]):
-            best = polished
-    gauge = float(np.sum(best[1]))
-    return best, gauge, min(lower, gauge)
+    search = _Search(hull, known, centre, scale, target)
+    if not search.is_proved():
+        search.solve_at_once()
+    if not search.is_proved():
+        search.generate_columns()
+    gauge = float(np.sum(search.best[1]))
+    return search.best, gauge, min(search.lower, gauge)
+
+
+class _Search:
+    """The mixture of least sum: the best one so far, and what prices prove of every other."""
+
+    def __init__(
+        self, hull: Atomic, known: Any, centre: np.ndarray, scale: float, target: np.ndarray
+    ) -> None:
+        self._hull, self._centre, self._scale, self._target = hull, centre, scale, target
+        self.best, self.lower = (known.labels, known.weights), 0.0
+        self._labels = known.labels  # of the atoms in the program
+        self._price = _even_price(self._atoms(known.labels))
+        self._prove(self._price)
+
+    def is_proved(self) -> bool:
+        return self.lower >= (1.0 - _TIGHT) * float(np.sum(self.best[1]))
+
+    def solve_at_once(self) -> None:
+        """The program over all atoms, where they fit."""
+        if self._hull.atoms.count * self._hull.p > _MOST_AT_ONCE:
+            return
+        atoms = self._atoms(np.arange(self._hull.atoms.count))
+        found = find_weights(atoms, self._target, self._hull.symmetric)
+        if found is None:
+            return
+        self._labels = np.union1d(self._labels, found.labels)
+        self._price = found.prices
+        self._prove(found.prices)
+        self._keep(found.labels, found.weights)
+
+    def generate_columns(self) -> None:
+        """Programs over the atoms that the prices of the one before say to look at."""
+        for round_ in range(_ROUNDS):
+            largest = _largest(self._hull, self._price, self._centre, self._scale)
+            fresh = np.setdiff1d(largest, self._labels)
+            if round_ > 0 and not len(fresh):  # these prices are no program's before
+                return
+            self._labels = np.append(self._labels, fresh)
+            solved = _program(self._atoms(self._labels), self._target)
+            if solved is None:
+                return
+            weights, self._price = solved
+            self._keep(self._labels, weights)
+            self._prove(self._price)
+            if self.is_proved():
+                return
+
+    def _atoms(self, labels: np.ndarray) -> np.ndarray:
+        return (self._hull.atoms.take(labels) - self._centre) / self._scale
+
+    def _prove(self, price: np.ndarray) -> None:
+        score = _scores(self._hull, price, self._centre, self._scale)
+        worth = float(price @ self._target) / max(float(np.max(score)), 1.0)
+        self.lower = max(self.lower, worth)
+
+    def _keep(self, labels: np.ndarray, weights: np.ndarray) -> None:
+        """The weights, made exact, if their sum is less than the best one's."""
+        used = labels[weights > 1e-12]
+        exact = _make_exact(self._atoms(used), self._target)
+        if exact is not None and np.sum(exact) < np.sum(self.best[1]):
+            kept = exact > 0.0
+            self.best = (used[kept], exact[kept])
 
 
 def _even_price(atoms: np.ndarray) -> np.ndarray:
@@ -196,24 +248,15 @@ def _program(atoms: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.maximum(found.x, 0.0), np.asarray(found.eqlin.marginals)
 
 
-def _polish_basis(
-    hull: Atomic,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    centre: np.ndarray,
-    scale: float,
-    target: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The program's basis solved once more, to full precision; None where it does not hold."""
-    used = np.flatnonzero(weights > 1e-12)
-    atoms = (hull.atoms.take(labels[used]) - centre) / scale
+def _make_exact(atoms: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """Weights >= 0 of a program's atoms [k, m], to full precision; None if they do not make it.
+
+    The prices are 1 on all of them, so that dependent atoms have the same sum in every mixture.
+    """
     exact, *_ = np.linalg.lstsq(atoms.T, target, rcond=1e-13)
-    if np.min(exact, initial=0.0) < 0.0:  # dependent atoms; the prices are 1 on all of them
+    if np.min(exact, initial=0.0) < 0.0:
         exact, _ = nnls(atoms.T, target, maxiter=1000 + 20 * len(atoms))
-    kept = exact > 0.0
-    if float(length(exact @ atoms - target)) > _CLOSE:
-        return None
-    return labels[used][kept], exact[kept]
+    return exact if float(length(exact @ atoms - target)) <= _CLOSE else None
 
 
 def _of_atoms(constraint: Any, hull: Atomic, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -270,9 +270,11 @@ def test_the_paper_s_gauge_would_leave_the_simplex():
     assert bool(inner.contains(found.theta[0]))
 
 
-def test_many_columns_are_generated_and_not_all_of_them_written_down():
+@pytest.mark.parametrize("most", [10**9, 0], ids=["at_once", "columns_generated"])
+def test_the_least_gauge_among_many_columns(most, monkeypatch):
     """2000 atoms in R^60: the least gauge of a point well inside the hull, against the program
-    over all atoms."""
+    over all atoms. Where these are too many, columns are generated."""
+    monkeypatch.setattr(lift, "_MOST_AT_ONCE", most)
     inner, phi = a_set("l1_ball", 1000, 1.0), draw("gaussian", 60, 1000, 0)
     body = image_set.image(inner, phi)
     theta = np.zeros(1000)

@@ -61,6 +61,7 @@ class Question:
         beyond: Whether records are tried that the declaration excludes.
         without: Names of pairs, of parts of them, and of statistics to leave out.
         pairs: Names of pairs or of parts of them, of which one is to be tried; empty for all.
+        method: ``pairs``, or ``canaries`` for few runs on many records that coins decide.
     """
 
     epsilon: float
@@ -73,6 +74,7 @@ class Question:
     beyond: bool = False
     without: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
+    method: str = "pairs"
 
     def identify(self, words: str) -> dict[str, Any]:
         """What kept runs hang on."""

@@ -19,14 +19,13 @@ from dperm_cli.runner.audits.outside_targets import make_fresh_generator, make_t
 SCRIPT, FACTS = "violation.py", "audit.json"
 _TEXT = '''"""Shows again that a claim of epsilon does not hold: python violation.py
 
-It runs the mechanism on two tables that differ in one record, and counts how often a test that was
-chosen beforehand tells them apart.
+It runs the mechanism on new noise, and counts how often a test that was chosen beforehand is right.
 """
 
 import json
 import sys
 
-from dperm_cli.runner.audits.outside_report import show_again
+from {module} import show_again
 
 sys.exit(show_again(json.loads({facts!r})))
 '''
@@ -115,8 +114,18 @@ def list_files(result: Result) -> dict[str, bytes]:
     files = {FACTS: (json.dumps(make_row(result)) + "\n").encode()}
     shown = [one for one in result.shown if one.bound > result.question.epsilon]
     if shown:
-        files[SCRIPT] = _TEXT.format(facts=json.dumps(write_facts(result, shown[0]))).encode()
+        files[SCRIPT] = format_script(__name__, write_facts(result, shown[0]))
     return files
+
+
+def format_script(module: str, facts: dict[str, Any]) -> bytes:
+    """The script that shows a violation again, by ``show_again`` of a module.
+
+    Args:
+        module: Its name.
+        facts: What it needs to know.
+    """
+    return _TEXT.format(module=module, facts=json.dumps(facts)).encode()
 
 
 def write_facts(result: Result, shown: Shown) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,14 @@ from dperm_cli.runner.audits.outside_audit import Question
 from dperm_cli.runner.audits.outside_targets import PROGRAM
 
 KEYS = (
-    "claim.epsilon", "claim.delta", "relation", "records", "runs", "minutes", "workers", "seed",
-    "beyond", "without", "pairs", "format", "out",
+    "claim.epsilon", "claim.delta", "relation", "records", "method", "runs", "minutes", "workers",
+    "seed", "beyond", "without", "pairs", "format", "out",
 )  # fmt: skip
 SYNTAX = Syntax(keys=KEYS)
-LEAST_RUNS, MOST_RUNS = 100, 10**8
+METHODS = ("pairs", "canaries")
+# by method: the fewest runs, and how many there are unless they are given
+LEAST_RUNS, DEFAULT_RUNS = {"pairs": 100, "canaries": 1}, {"pairs": 40_000, "canaries": 16}
+MOST_RUNS = 10**8
 PARTS = (
     "zeros", "copies", "opposite_rows", "halves", "spread", "one_class", "alone", "empty", "beyond",
     "opposite", "zero", "orthogonal", "diagonal", "half", "flip", "record",
@@ -74,9 +77,9 @@ def parse(arguments: Sequence[str]) -> Asked:
     question = make_question(
         epsilon=_read(own["claim.epsilon"]), delta=_read(own.get("claim.delta", "0")),
         relation=own.get("relation", "replace_one"), records=own.get("records", _DEFAULT_KIND),
-        runs=_read(own.get("runs", "40000")), minutes=_read(own.get("minutes", "10")),
-        seed=_read(own.get("seed", "0")), without=without, pairs=pairs,
-        beyond=words.choose("beyond", ("false", "true")) == "true",
+        method=own.get("method", "pairs"), runs=_read_runs(own),
+        minutes=_read(own.get("minutes", "10")), seed=_read(own.get("seed", "0")),
+        without=without, pairs=pairs, beyond=words.choose("beyond", ("false", "true")) == "true",
     )  # fmt: skip
     default = (os.cpu_count() or 1) if targets[0].startswith(PROGRAM) else 1
     workers = checks.integer("workers", _read(own.get("workers", str(default))), low=1, high=256)
@@ -93,7 +96,8 @@ def make_question(
     delta: Any = 0.0,
     relation: Any = "replace_one",
     records: Any = _DEFAULT_KIND,
-    runs: Any = 40_000,
+    method: Any = "pairs",
+    runs: Any = None,
     minutes: Any = 10.0,
     seed: Any = 0,
     beyond: bool = False,
@@ -114,18 +118,42 @@ def make_question(
         for word in words:
             if "/" not in word:
                 checks.choice(key, word, known)
+    method = checks.choice("method", method, METHODS)
+    if method == "canaries":
+        _check_canaries(level, beyond, without, pairs)
+    least = LEAST_RUNS[method]
     return Question(
         epsilon=level,
         delta=checks.number("claim.delta", delta, low=0.0, high=1.0, high_open=True),
         relation=checks.choice("relation", relation, RELATIONS),
         kind=read_kind(records),
-        runs=checks.integer("runs", runs, low=LEAST_RUNS, high=MOST_RUNS),
+        runs=checks.integer(
+            "runs", DEFAULT_RUNS[method] if runs is None else runs, low=least, high=MOST_RUNS
+        ),
         seconds=60.0 * checks.positive("minutes", minutes),
         seed=checks.integer("seed", seed, low=0),
         beyond=beyond,
         without=tuple(without),
         pairs=tuple(pairs),
+        method=method,
     )
+
+
+def _check_canaries(
+    epsilon: float, beyond: bool, without: Sequence[str], pairs: Sequence[str]
+) -> None:
+    """Refuse what only a search among pairs can do."""
+    allowed = "cannot stand beside method=canaries, which has no pairs; leave it out"
+    if math.isnan(epsilon):
+        raise InputError("claim.epsilon", epsilon, "must be a number for method=canaries")
+    for key, value in (("beyond", beyond), ("without", without), ("pairs", pairs)):
+        if value:
+            words = "true" if value is True else ",".join(map(str, value))
+            raise InputError(key, words, allowed)
+
+
+def _read_runs(own: Mapping[str, str]) -> Any:
+    return _read(own["runs"]) if "runs" in own else None
 
 
 def _read(word: str) -> Any:

@@ -114,6 +114,18 @@ class Runs:
         least = min(count, *(len(found) for _, found in sides))
         return sides[0][1][:least], sides[1][1][:least]
 
+    def make_one(self, table: Table, phase: str, epsilon: float) -> Output | None:
+        """The run of a phase that has one; None if there is no time for it.
+
+        Args:
+            table: What it is run on.
+            phase: What the run is for.
+            epsilon: What the mechanism is told.
+        """
+        found = self._found[phase, table.digest]
+        self._extend(table, found, phase, 1 - len(found), epsilon)
+        return found[0] if found else None
+
     def _choose_block(self, count: int) -> int:
         """How many runs are made at once: small blocks, or few starts where a start takes long."""
         if not self._calls:

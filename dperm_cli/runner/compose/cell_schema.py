@@ -100,9 +100,12 @@ class CellKeys(CheckedFields):
         Check(partial(check_constant, limits=EPSILONS)),
         Help("privacy budget (a list is an axis: 'epsilon=[0.1,1,10]')"),
     ] = DEFAULT_EPSILON
-    delta: Annotated[float | Auto, Range(0, below=1), Check(check_delta), Help("auto = 1/n^2")] = (
-        "auto"
-    )
+    delta: Annotated[
+        float | Auto,
+        Range(0, below=1),
+        Check(check_delta),
+        Help("auto = 1/n^2, 1e-14 at the least"),
+    ] = "auto"
     ridge: Annotated[
         float,
         Range(0, CONSTANTS[1]),
