@@ -144,7 +144,7 @@ def test_theory_step_counts_the_lasso():
     spec = dataclasses.replace(plain, lasso=0.3).spec()
     longest = 50 * (plain.spec().lipschitz + 0.3 * math.sqrt(3))
     moment = longest**2 + 3 * 5.0**2
-    assert theory_step(spec, 5.0, 20) == pytest.approx(3.0 / math.sqrt(20 * moment))
+    assert theory_step(spec, 5.0, 20) == pytest.approx(1.5 / math.sqrt(20 * moment))
 
 
 def test_unsupported_says_why():
@@ -219,12 +219,12 @@ def test_constant_steps_are_the_written_recursion():
 
 
 def test_theory_step_minimises_the_bound():
-    """B(eta) = D^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2 is least there."""
+    """B(eta) = r^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2 is least there."""
     spec = small_problem(n=50, ridge=0.3).spec()
     steps, scale = 70, 12.0
     second = (50 * spec.lipschitz_total) ** 2 + 3 * scale**2
     etas = theory_step(spec, scale, steps) * np.linspace(0.5, 2.0, 301)
-    values = spec.constraint.diameter**2 / (2 * etas * steps) + etas * second / 2
+    values = spec.constraint.radius**2 / (2 * etas * steps) + etas * second / 2
     assert values.min() == pytest.approx(theory_bound(spec, scale, steps), rel=1e-9)
     assert etas[values.argmin()] == pytest.approx(theory_step(spec, scale, steps), rel=1e-9)
 

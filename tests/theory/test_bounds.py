@@ -105,9 +105,9 @@ def test_constant_step_bound_and_its_best_step():
     settings = {"momentum": 0.0, "averaging": "uniform", "step_size": 1e-3}
     point = dataclasses.replace(at(), mechanism="noisy_gd", settings=settings)
     moment = (100 * point.spec.lipschitz) ** 2 + 4 * 50.0**2
-    expected = 9.0 / (2 * 1e-3 * 10_000) + 1e-3 * moment / 2
+    expected = 1.5**2 / (2 * 1e-3 * 10_000) + 1e-3 * moment / 2
     assert noisy_gd_constant_step.value(point) == pytest.approx(expected)
-    best = {**settings, "step_size": 3.0 / math.sqrt(10_000 * moment)}
+    best = {**settings, "step_size": 1.5 / math.sqrt(10_000 * moment)}
     at_best = noisy_gd_constant_step.value(dataclasses.replace(point, settings=best))
     assert at_best == pytest.approx(theory_bound(point.spec, 50.0, 10_000))
     for change in ({"momentum": 0.9}, {"averaging": "last"}, {"step_size": "auto"}):

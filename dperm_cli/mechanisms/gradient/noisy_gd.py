@@ -199,13 +199,16 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
 
 
 def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:
-    """D / sqrt(T (n^2 L^2 + p sigma^2)), L with the regulariser: minimises ``theory_bound``."""
-    return spec.constraint.diameter / math.sqrt(steps * _second_moment(spec, scale))
+    """r / sqrt(T (n^2 L^2 + p sigma^2)), L with the regulariser: minimises ``theory_bound``.
+
+    r is the largest distance of a point of the set from its centre, where the descent starts.
+    """
+    return spec.constraint.outer_radius / math.sqrt(steps * _second_moment(spec, scale))
 
 
 def theory_bound(spec: ProblemSpec, scale: float, steps: int) -> float:
-    """D sqrt((n^2 L^2 + p sigma^2) / T) >= E excess risk of ``step_size=theory``."""
-    return spec.constraint.diameter * math.sqrt(_second_moment(spec, scale) / steps)
+    """r sqrt((n^2 L^2 + p sigma^2) / T) >= E excess risk of ``step_size=theory``."""
+    return spec.constraint.outer_radius * math.sqrt(_second_moment(spec, scale) / steps)
 
 
 def _second_moment(spec: ProblemSpec, scale: float) -> float:

@@ -34,7 +34,7 @@ def descend_on_full_gradients() -> Worked:
     mu = agree(find_mu(1.0, 1e-6), calibrate.mu(1.0, 1e-6))
     scale = agree(2 * math.sqrt(200) / mu, make_plan("noisy_gd", BOTH).noise_scale)
     size = math.sqrt(1000.0**2 + 5 * scale**2)
-    bound = agree(2 * size / math.sqrt(200), noisy_gd.theory_bound(state_facts(), scale, 200))
+    bound = agree(size / math.sqrt(200), noisy_gd.theory_bound(state_facts(), scale, 200))
     slope, gap = 1 / (1 + math.exp(-1)), find_logistic_gap()
     plan = make_plan("noisy_gd", BOTH, state_logistic())
     less = agree(gap * math.sqrt(200) / mu, plan.noise_scale)
