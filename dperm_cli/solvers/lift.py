@@ -126,43 +126,55 @@ def _closed_form(
 def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
     """((labels, weights), gauge, lower): v - c = sum of weights (a - c) with the least sum.
 
-    A mixture that makes v is found by projecting it; it is the best one where a price y with
-    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise a linear program over all
-    atoms is solved. Where these are too many, or its prices do not prove its weights, programs over
-    some of the atoms say which others to look at, until none is left that would lower the sum:
-    <y, v - c> over the largest <y, a - c> is always a lower bound.
+    A linear program over all atoms finds it, and prices y prove it: <y, v - c> over the largest
+    <y, a - c> is always a lower bound. Where the atoms are too many, or the prices prove less than
+    that, a mixture that makes v is found by projecting it. It is the best one where a price with
+    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise programs over some of the
+    atoms say which others to look at, until none is left that would lower the sum.
 
     The hull may remember another mixture of v, from the search that led there. That search saw the
     records, and which mixture it used is not released with v: theta has to follow from v alone.
     """
     centre, scale = hull.centre(), max(hull.radius, 1e-300)
-    _, known = hull_quadratic.solve(hull, None, v)
     target = (v - centre) / scale
     if float(length(target)) <= 1e-15:
-        return (known.labels[:0], known.weights[:0]), 0.0, 0.0
-    search = _Search(hull, known, centre, scale, target)
+        nothing = np.zeros(0)
+        return (nothing.astype(np.int64), nothing), 0.0, 0.0
+    search = _Search(hull, centre, scale, target)
+    search.solve_at_once()
     if not search.is_proved():
-        search.solve_at_once()
+        search.project(v)
     if not search.is_proved():
         search.generate_columns()
-    gauge = float(np.sum(search.best[1]))
+    gauge = search.total()
     return search.best, gauge, min(search.lower, gauge)
 
 
 class _Search:
     """The mixture of least sum: the best one so far, and what prices prove of every other."""
 
-    def __init__(
-        self, hull: Atomic, known: Any, centre: np.ndarray, scale: float, target: np.ndarray
-    ) -> None:
+    def __init__(self, hull: Atomic, centre: np.ndarray, scale: float, target: np.ndarray) -> None:
         self._hull, self._centre, self._scale, self._target = hull, centre, scale, target
-        self.best, self.lower = (known.labels, known.weights), 0.0
-        self._labels = known.labels  # of the atoms in the program
-        self._price = _even_price(self._atoms(known.labels))
-        self._prove(self._price)
+        self.best, self.lower = (np.zeros(0, dtype=np.int64), np.zeros(0)), 0.0
+        self._labels = self.best[0]  # of the program's atoms
+        self._price = np.zeros(len(target))
+
+    def total(self) -> float:
+        """The sum of the best weights; infinite before there are any."""
+        return float(np.sum(self.best[1])) if len(self.best[1]) else np.inf
 
     def is_proved(self) -> bool:
-        return self.lower >= (1.0 - _TIGHT) * float(np.sum(self.best[1]))
+        """Whether the best weights bring v into the set, and no others have a smaller sum."""
+        return (1.0 - _TIGHT) * self.total() <= min(1.0, self.lower)
+
+    def project(self, v: np.ndarray) -> None:
+        """A mixture of sum 1 that makes v, or the point nearest to it."""
+        _, known = hull_quadratic.solve(self._hull, None, v)
+        if np.sum(known.weights) < self.total():
+            self.best = (known.labels, known.weights)
+        self._labels = np.union1d(self._labels, known.labels)
+        self._price = _even_price(self._atoms(known.labels))
+        self._prove(self._price)
 
     def solve_at_once(self) -> None:
         """The program over all atoms, where they fit."""
@@ -172,8 +184,7 @@ class _Search:
         found = find_weights(atoms, self._target, self._hull.symmetric)
         if found is None:
             return
-        self._labels = np.union1d(self._labels, found.labels)
-        self._price = found.prices
+        self._labels = found.labels
         self._prove(found.prices)
         self._keep(found.labels, found.weights)
 
@@ -206,7 +217,7 @@ class _Search:
         """The weights, made exact, if their sum is less than the best one's."""
         used = labels[weights > 1e-12]
         exact = _make_exact(self._atoms(used), self._target)
-        if exact is not None and np.sum(exact) < np.sum(self.best[1]):
+        if exact is not None and np.sum(exact) < self.total():
             kept = exact > 0.0
             self.best = (used[kept], exact[kept])
 
