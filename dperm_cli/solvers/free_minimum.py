@@ -18,7 +18,8 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import conic, dual_points
 
 _EPS = float(np.finfo(float).eps)
-_LARGEST_ORDER = 1500
+_LARGEST_ORDER = 1500  # columns up to which Newton steps are made
+_LARGEST_CURVATURE = 3000  # and up to which the least curvature of the losses is found
 _NEWTON_STEPS = 100
 _ZERO = 1e-7
 
@@ -85,16 +86,20 @@ def _bound_from_curvature(problem: Problem, theta: np.ndarray) -> tuple[float, f
         reach = 1.0 / data.row_bound
     else:
         return -math.inf, 0.0
-    gram = weighted_gram(data.x, bends)
     units = _EPS * (math.sqrt(max(data.n, problem.p)) + 16.0)
-    unsure = (units + 16.0 * problem.p * _EPS) * float(np.trace(gram))
-    least = float(np.linalg.eigvalsh(gram)[0]) - unsure + penalty.ridge
+    least = penalty.ridge
+    if problem.p <= min(data.n, _LARGEST_CURVATURE):  # fewer records curve by 0 somewhere
+        gram = weighted_gram(data.x, bends)
+        unsure = (units + 16.0 * problem.p * _EPS) * float(np.trace(gram))
+        least += max(0.0, float(np.linalg.eigvalsh(gram)[0]) - unsure)
+    if not least > 0.0:
+        return -math.inf, 0.0
     far, slant = float(np.linalg.norm(theta)), float(np.linalg.norm(problem.slant))
     below = loss.minorant(loss.dual(theta, data), data)
     moved = (loss.smoothness * data.n * data.row_bound**2 + penalty.ridge) * far
     steep = float(np.linalg.norm(_least_subgradient(problem, theta)))
     steep += units * (below.slopes + moved + slant)
-    if not least > 0.0 or not steep < 0.5 * least * reach:
+    if not steep < 0.5 * least * reach:
         return -math.inf, 0.0
     value = float(problem.objective(theta))
     rounding = 32.0 * _EPS * abs(value) + 2.0 * units * far * (below.slopes + slant)
