@@ -16,6 +16,7 @@ from scipy import linalg
 _ROUNDS = 60
 _GAP = 1e-12  # of the sum: the product of weights and slacks at which the rounds end
 _TO_BOUNDARY = 0.995
+_FELT = 1e-20  # of the largest: weights over slacks below it are lost in rounding
 _SMALLEST = 1e-15  # of the mean of the diagonal: added to it, and 100 times more at each failure
 _FACTORS = 6
 
@@ -102,7 +103,9 @@ class _Work:
 
     def _factor(self, ratio: np.ndarray) -> Any:
         """The Cholesky factor of sum ratio_j a_j a_j^T, or None."""
-        gram = (self._atoms * ratio[:, None]).T @ self._atoms
+        felt = ratio > _FELT * np.max(ratio)  # late rounds feel few atoms
+        rows = self._atoms[felt] * np.sqrt(ratio[felt])[:, None]
+        gram = rows.T @ rows
         more = _SMALLEST * float(np.trace(gram)) / self._m
         for _ in range(_FACTORS):
             gram[np.diag_indices(self._m)] += more
