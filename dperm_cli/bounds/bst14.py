@@ -133,8 +133,9 @@ def _is_plain_mean(at: Setting) -> bool:
 def noisy_gd_constant_step(at: Setting) -> float:
     """r^2 / (2 eta T) + eta G^2 / 2 with G^2 = n^2 L^2 + p sigma^2.
 
-    r is the largest distance of a point of the set from its centre, the start. This is for noisy full-gradient descent with a constant step eta and no momentum, which
-    releases the mean of the points where gradients were taken (docs/proofs/noisy_gd.md, Thm 2).
+    r is the largest distance of a point of the set from its centre, the start. This is for noisy
+    full-gradient descent with a constant step eta and no momentum, which releases the mean of the
+    points where gradients were taken (docs/proofs/noisy_gd.md, Thm 2).
     """
     spec, eta = at.spec, at.settings["step_size"]
     moment = (spec.n * spec.lipschitz_total) ** 2 + spec.p * at.noise_scale**2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -55,11 +56,13 @@ def make_told(name, epsilon=1.0, rows=120, seed=0, **others):
     return told | others
 
 
-def run_fit(name, told, seed=0):
-    import runpy
+def _load(name):
+    """What an adapter defines; its packages are imported only when it fits."""
+    return runpy.run_path(str(PEERS[name].path))
 
-    module = runpy.run_path(str(PEERS[name].path))
-    return np.ravel(module["fit"](told, np.random.default_rng(seed)))
+
+def run_fit(name, told, seed=0):
+    return np.ravel(_load(name)["fit"](told, np.random.default_rng(seed)))
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -103,6 +106,45 @@ def test_permutation_sgd_moves_no_further_than_its_noise_is_made_for():
     for seed in range(20):
         moved = run_fit("permutation_sgd", told, seed) - run_fit("permutation_sgd", other, seed)
         assert np.linalg.norm(moved) <= 2.0 * 10 * step / 50 + 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_opacus_is_told_what_one_removal_and_one_addition_leave(epsilon):
+    """Its accountant knows add_remove alone. If a removal is (e, d)-private and an addition too,
+    a replacement is (2 e, d + exp(e) d)-private."""
+    choose, asked = _load("opacus")["choose_settings"], []
+
+    def find_noise(*told):
+        asked.append(told)
+        return 1.0
+
+    choose.__globals__["find_noise"] = find_noise
+    for relation in ("add_remove", "replace_one"):
+        told = make_told("opacus", epsilon, rows=500, relation=relation)
+        settings = choose(told, 500, 3)
+        assert settings["step"] > 0.0
+    (whole, delta, rate), (half, less, other_rate) = asked
+    assert (whole, delta, rate) == (epsilon, 1e-5, other_rate)
+    assert 2.0 * half == epsilon
+    assert less + math.exp(half) * less == pytest.approx(1e-5, rel=1e-12)
+    assert rate == pytest.approx(1.0 / math.sqrt(500), rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["opacus", "jax_privacy"])
+def test_the_descent_of_a_library_repeats_itself_and_stays_on_the_set(name, cells):
+    """Needs its environment: dperm peers install NAME."""
+    peer = find_peer(name)
+    python = environments.find_python(peer, environments.find_folder())
+    if python is None:
+        pytest.skip(f"needs {name}: dperm peers install {name}")
+    problem = next(p for p in peer_runs.list_problems(cells) if p.kind == "approx")
+    first, again = (peer_runs.run_adapter(peer, problem, python) for _ in range(2))
+    assert first["status"] == "ok", first
+    assert first["theta"] == again["theta"]
+    lengths = np.linalg.norm(np.array(first["theta"]), axis=1)
+    assert np.all(lengths <= problem.prepared.cell.constraint.radius * (1 + 1e-5))
+    assert np.ptp(lengths) > 0.0
 
 
 def test_the_program_answers_in_json_and_repeats_itself(cells):

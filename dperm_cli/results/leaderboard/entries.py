@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,12 @@ _KINDS = {
     "delta": ("float", "", "What was asked for."),
     "status": ("text", "", "ok, unsupported (a refusal), failed, absent (not installed)."),
     "reason": ("text", "", "Why there is no result."),
-    "tuned": ("text", "", "default: nothing was tuned. No row is tuned for free."),
+    "tuned": (
+        "text",
+        "",
+        "default: nothing was tuned; tuned: what was chosen was paid for from the same budget. No "
+        "row is tuned for free.",
+    ),
     "trials": ("int", "", "Repetitions."),
     "excess_risk": ("float", "per record", "Median over the certified optimum."),
     "low": ("float", "per record", "5 % quantile of the excess risk."),
@@ -105,7 +111,7 @@ def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> 
     n = row["n"]
     return entry | {
         "method": name,
-        "tuned": "default",
+        "tuned": "tuned" if _is_tuned(row) else "default",
         "excess_risk": risk,
         "low": None if risk is None else row["excess_risk_q05"] / n,
         "high": None if risk is None else row["excess_risk_q95"] / n,
@@ -115,6 +121,13 @@ def _make_entry(row: Mapping[str, Any], audits: Sequence[Mapping[str, str]]) -> 
         "epsilon_audited": max(bounds, default=None),
         "problem": " ".join(_format(entry[key]) for key in _PROBLEM),
     }
+
+
+def _is_tuned(row: Mapping[str, Any]) -> bool:
+    """Whether the method chose among candidates by a part of its budget."""
+    settings = row.get("settings") or "{}"
+    tuning = json.loads(settings).get("tuning") if isinstance(settings, str) else None
+    return isinstance(tuning, dict) and "candidates" in tuning
 
 
 def _is_of_claim(audit: Mapping[str, str], entry: Mapping[str, Any]) -> bool:

@@ -129,7 +129,7 @@ def list_cards(
             facts["trust"] = "as its authors state; dperm has not proved it"
         else:
             facts["trust"] = "dperm's accountant"
-            facts["proof"] = f"docs/proofs/{name}.md"
+            facts["proof"] = f"docs/proofs/{name.partition('(')[0]}.md"
         mine = [one for one in audits if one["method"] == name]
         facts["audits"] = "; ".join(map(_tell_audit, mine))
         bad = [one for one in mine if one["verdict"] != "not shown"]
