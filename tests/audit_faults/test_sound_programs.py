@@ -30,7 +30,7 @@ def audit(words, claim, delta, records=RECORDS):
     target = make_target(f"exec:{words}", delta, np.random.default_rng(0), workers=2)
     question = Question(
         claim, delta, kind=read_kind(records), runs=12_000, without=("low_bits", "values"),
-        pairs=("zeros",), seconds=150.0,
+        pairs=("zeros/opposite", "zeros/flip"), seconds=200.0,
     )  # fmt: skip
     return audit_claim(target, question)
 
