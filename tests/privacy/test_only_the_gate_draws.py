@@ -36,6 +36,7 @@ GENERATORS = {
     "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
     "runner/audit_request.py",  # a fresh seed for an audit
     "runner/audits/fuzz.py",  # a fresh seed for a search
+    "runner/audits/canary_audit.py",  # coins that decide the records foreign mechanisms are run on
     "runner/audits/outside_audit.py",  # data sets on which foreign mechanisms are tried
     "runner/audits/outside_targets.py",  # fresh seeds for these
     "results/claims/intervals.py",  # the bootstrap of claims
