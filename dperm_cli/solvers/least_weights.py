@@ -96,7 +96,7 @@ class _Work:
         """(dw, dy, ds) that keep or mend the equations, with s dw + w ds = product."""
         w, s = self.weights, self.slack
         lack = 1.0 - self._scores(self.prices) - s
-        aim = self._rest() - self._made((product - w * lack) / s)
+        aim = self._rest() - self._mix((product - w * lack) / s)
         dy = linalg.cho_solve(factor, aim)
         ds = lack - self._scores(dy)
         return (product - w * ds) / s, dy, ds
@@ -115,7 +115,7 @@ class _Work:
                 more *= 100.0
         return None
 
-    def _made(self, weights: np.ndarray) -> np.ndarray:
+    def _mix(self, weights: np.ndarray) -> np.ndarray:
         if self._signed:
             weights = weights[: self._count] - weights[self._count :]
         return weights @ self._atoms
@@ -128,7 +128,7 @@ class _Work:
         return np.concatenate([values, -values]) if self._signed else values
 
     def _rest(self) -> np.ndarray:
-        return self._target - self._made(self.weights)
+        return self._target - self._mix(self.weights)
 
 
 def _reach(values: np.ndarray, step: np.ndarray) -> float:
