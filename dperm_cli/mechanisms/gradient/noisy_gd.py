@@ -52,8 +52,9 @@ class NoisyGd(Mechanism):
     ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum.
     ``auto`` is dual averaging where the loss is smooth and there is no lasso (``dual_averaging``),
     and adapts the step to the released gradients elsewhere (``step_schedule``). ``theory`` is the
-    constant D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With
-    ``momentum`` m a step moves by (1 - m) of it at once and by the rest over the steps after.
+    constant r / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md, r the
+    distance from the centre of the set to its farthest point. With ``momentum`` m a step moves by
+    (1 - m) of it at once and by the rest over the steps after.
     ``averaging=auto`` is ``uniform`` for ``theory``, ``last`` for a number and the schedule's
     choice for ``auto``.
 

@@ -19,7 +19,7 @@ from dperm_cli.runner.cells.outside_plan import require_named
 
 # What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
 RANGE_ROOM = 1.25
-_LEAST_DELTA = 1e-14  # of delta=auto
+_LEAST_AUTO_DELTA = 1e-14
 # What to put inside a combinator for a guarantee of this kind.
 INSTEAD = {
     "pure": ("output_perturbation", "exponential"),
@@ -119,9 +119,9 @@ def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
 
 
 def delta_of(delta: float | None, n: int) -> float:
-    """``delta=auto`` (None) is 1/n^2, from ``_LEAST_DELTA`` up to 1/4.
+    """``delta=auto`` (None) is 1/n^2, from ``_LEAST_AUTO_DELTA`` up to 1/4.
 
     For one record 1/n^2 would be 1, which promises nothing. For 10^8 records it would be less than
     what the bounded range of a noise generator adds to delta.
     """
-    return min(0.25, max(1.0 / n**2, _LEAST_DELTA)) if delta is None else delta
+    return min(0.25, max(1.0 / n**2, _LEAST_AUTO_DELTA)) if delta is None else delta
