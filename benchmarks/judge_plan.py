@@ -1,14 +1,16 @@
 """Are the forecasts of `dperm plan` right? Predictions are filed first, and judged by runs after.
 
-    python benchmarks/judge_plan.py predict   # writes benchmarks/plan_predictions/predictions.csv
-    python benchmarks/judge_plan.py judge     # runs the cells, writes judgement.csv beside it
+    python benchmarks/judge_plan.py predict ROUND   # files forecasts, in predictions.csv
+    python benchmarks/judge_plan.py judge ROUND     # runs the cells, writes judgement.csv beside it
 
-With names of problems behind it, each verb does so for these alone and keeps the other rows.
+With names of problems behind it, each verb does so for these alone and keeps the other rows. The
+first round has its files in benchmarks/plan_predictions/, the second in round_2/ there.
 
 Every problem is cut in two halves at random. One is public: `like=` simulates on it. The other is
-what `dperm run` sees. Forecasts without `like=` know its n and p alone. None of the problems was
-used to fit the constants of dperm_cli/runner/forecasts; those were fitted on breast_cancer,
-diabetes and two generated sets.
+what `dperm run` sees. Forecasts without `like=` know its n and p alone. None of the problems of a
+round was used to fit the constants that dperm_cli/runner/forecasts had in that round. The first
+ones were fitted on breast_cancer, diabetes and two generated sets; the ranges without `like=` that
+the second round judges (likely_range.py) on the first round and on utility_medium.csv.
 """
 
 from __future__ import annotations
@@ -33,13 +35,23 @@ from dperm_cli.runner.forecasts.forecast import make_forecast
 from dperm_cli.runner.verbs.plan_request import parse_request
 
 FOLDER = Path(__file__).parent / "plan_predictions"
-PUBLISHED = ("cal_housing", "a9a", "yearpredictionmsd_10k")
+FOLDERS = {"1": FOLDER, "2": FOLDER / "round_2"}
+PUBLISHED = {"1": ("cal_housing", "a9a", "yearpredictionmsd_10k"), "2": ("covtype", "kddcup99")}
+MOST_RECORDS = 40_000  # of a published set, at random
 # task, records of a half, columns, power of the spectrum, strength of the signal
-GENERATED = (
-    ("binary", 1000, 4, 0.0, 1.5), ("binary", 20_000, 15, 1.5, 4.0), ("binary", 6000, 40, 0.5, 2.0),
-    ("regression", 800, 6, 0.5, 0.9), ("regression", 10_000, 20, 1.5, 0.5),
-    ("regression", 40_000, 10, 0.0, 0.7),
-)  # fmt: skip
+GENERATED = {
+    "1": (
+        ("binary", 1000, 4, 0.0, 1.5), ("binary", 20_000, 15, 1.5, 4.0),
+        ("binary", 6000, 40, 0.5, 2.0), ("regression", 800, 6, 0.5, 0.9),
+        ("regression", 10_000, 20, 1.5, 0.5), ("regression", 40_000, 10, 0.0, 0.7),
+    ),
+    "2": (
+        ("binary", 500, 3, 1.0, 1.0), ("binary", 3000, 25, 0.0, 0.5),
+        ("binary", 12_000, 60, 1.0, 3.0), ("binary", 30_000, 8, 3.0, 2.0),
+        ("regression", 500, 4, 0.0, 0.5), ("regression", 4000, 30, 1.0, 0.8),
+        ("regression", 20_000, 12, 3.0, 0.6), ("regression", 8000, 60, 0.5, 0.3),
+    ),
+}  # fmt: skip
 RADII, RELATIONS, EPSILONS = (1.0, 10.0), ("replace_one", "add_remove"), (0.1, 1.0, 10.0)
 TRIALS = 20
 WAYS = ("like", "facts")
@@ -49,23 +61,27 @@ NUMBERS = tuple(f"{way}_{name}" for way in WAYS for name in ("median", "low", "h
 
 def main() -> None:
     """Predict, or judge what was predicted."""
-    {"predict": predict, "judge": judge}[sys.argv[1]](sys.argv[2:] or list_problems())
+    if len(sys.argv) < 3 or sys.argv[1] not in VERBS or sys.argv[2] not in FOLDERS:
+        sys.exit((__doc__ or "").split("\n\n")[1])
+    verb, number, *names = sys.argv[1:]
+    VERBS[verb](number, names or list_problems(number))
 
 
-def predict(names: list[str]) -> None:
+def predict(number: str, names: list[str]) -> None:
     """File a forecast of the mechanism that would be chosen, for every cell."""
-    found = [row for row in _read("predictions.csv") if row["problem"] not in names]
+    found = [row for row in _read(number, "predictions.csv") if row["problem"] not in names]
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             found += _predict_problem(Path(folder), name)
-            _write("predictions.csv", KEYS + NUMBERS, found)
-    print(f"{len(found)} cells, sha256 {_hash_predictions()}")
+            _write(number, "predictions.csv", KEYS + NUMBERS, found)
+    print(f"{len(found)} cells, sha256 {_hash_predictions(number)}")
 
 
-def judge(names: list[str]) -> None:
+def judge(number: str, names: list[str]) -> None:
     """Run the cells of the filed predictions, and tell how far off these are."""
-    rows = _read("predictions.csv")
-    kept = {tuple(row[key] for key in KEYS + NUMBERS): row for row in _read("judgement.csv")}
+    rows = _read(number, "predictions.csv")
+    judged = _read(number, "judgement.csv")
+    kept = {tuple(row[key] for key in KEYS + NUMBERS): row for row in judged}
     for row in rows:
         if row["problem"] not in names:  # judged before, of this very prediction
             row |= kept.get(tuple(row[key] for key in KEYS + NUMBERS), {})
@@ -78,8 +94,8 @@ def judge(names: list[str]) -> None:
                 if row["problem"] == name:
                     row["measured"] = _measure(row, task, private, folder)
             rows_done = [row for row in rows if "measured" in row]
-            _write("judgement.csv", (*KEYS, *NUMBERS, "measured"), rows_done)
-    print(f"predictions: sha256 {_hash_predictions()}")
+            _write(number, "judgement.csv", (*KEYS, *NUMBERS, "measured"), rows_done)
+    print(f"predictions: sha256 {_hash_predictions(number)}")
     for way in WAYS:
         print(tell([row for row in rows if "measured" in row], way))
 
@@ -100,16 +116,18 @@ def tell(rows: list[dict[str, Any]], way: str) -> str:
     )
 
 
-def list_problems() -> list[str]:
-    """Names of all problems."""
-    return [*("-".join(map(str, one)) for one in GENERATED), *PUBLISHED]
+def list_problems(number: str) -> list[str]:
+    """Names of all problems of a round."""
+    return [*("-".join(map(str, one)) for one in GENERATED[number]), *PUBLISHED[number]]
 
 
 def make_halves(folder: Path, name: str) -> tuple[str, Path, Path]:
     """The task, and files of a public and a private half."""
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big"))
-    task, x, y = _load(name) if name in PUBLISHED else _generate(name, rng)
-    order, half = rng.permutation(len(y)), len(y) // 2
+    generated = "-" in name
+    task, x, y = _generate(name, rng) if generated else _load(name)
+    order = rng.permutation(len(y))
+    half = (len(y) if generated else min(len(y), MOST_RECORDS)) // 2
     paths = []
     for place in range(2):
         kept = order[place * half : (place + 1) * half]
@@ -180,22 +198,25 @@ def _measure(row: dict[str, Any], task: str, private: Path, folder: str) -> floa
     return float(this["excess_risk_per_record_median"])
 
 
-def _read(name: str) -> list[dict[str, Any]]:
-    """The rows of a file in the folder, none where there is no such file."""
-    path = FOLDER / name
+def _read(number: str, name: str) -> list[dict[str, Any]]:
+    """The rows of a file of a round, none where there is no such file."""
+    path = FOLDERS[number] / name
     return list(csv.DictReader(io.StringIO(path.read_text()))) if path.exists() else []
 
 
-def _write(name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+def _write(number: str, name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_files(FOLDER, {name: text.getvalue().encode()})
+    write_files(FOLDERS[number], {name: text.getvalue().encode()})
 
 
-def _hash_predictions() -> str:
-    return hashlib.sha256((FOLDER / "predictions.csv").read_bytes()).hexdigest()
+def _hash_predictions(number: str) -> str:
+    return hashlib.sha256((FOLDERS[number] / "predictions.csv").read_bytes()).hexdigest()
+
+
+VERBS = {"predict": predict, "judge": judge}
 
 
 if __name__ == "__main__":

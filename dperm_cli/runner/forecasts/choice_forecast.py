@@ -131,14 +131,13 @@ def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], lifts: list[
     curves = _curves(asked[0])
     widest = np.max([_curves(one).floors for one in asked], axis=0)
     if free:
-        ends, problems = np.min(risks, axis=0), curves.problems
+        ends, draws = np.min(risks, axis=0), 1
     else:
         score = plan.settings["tuning"]["score_noise"] / spec.n
-        law, draws = selection.find_law(budget), np.array(risks)
-        pure = budget.delta == 0.0
-        ends = _draw_choices(law, (score, pure), draws, widest, curves.problems)
-        problems = np.repeat(curves.problems, DRAWS)
-    seen = replace(asked[0], curves=replace(curves, problems=problems))
+        law, pure, draws = selection.find_law(budget), budget.delta == 0.0, DRAWS
+        ends = _draw_choices(law, (score, pure), np.array(risks), widest, curves.problems)
+    problems, floors = np.repeat(curves.problems, draws), np.repeat(widest, draws)
+    seen = replace(asked[0], curves=replace(curves, problems=problems, floors=floors))
     found = Prediction(name_of(mechanism), mechanism, plan, float(np.median(ends)))
     answer = Answer(mechanism, found, question.n, question.epsilon, ends)
     return seen, answer, {"choice": plan.settings["tuning"]["how"], RADIUS: None}

@@ -23,13 +23,14 @@ from dperm_cli.problem.data import Data, PublicFacts
 from dperm_cli.problem.problem import ProblemSpec, spec_of
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.cells.cell_budget import delta_of, plan_with_reserve
+from dperm_cli.runner.forecasts.likely_range import find_likely_range
 from dperm_cli.runner.forecasts.rehearsal import Rehearsal
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves, simulate_public, simulate_synthetic
 from dperm_cli.runner.sweep.preflight import guess_release
 
 BAND = (0.05, 0.95)
 # What simulated curves leave out, as a factor on either side of the band: fitted, docs/plan.md.
-SYNTHETIC_SPREAD, PUBLIC_SPREAD = 1.2, 1.5
+SYNTHETIC_SPREAD, PUBLIC_SPREAD = 1.2, 1.5  # the first of single releases alone
 COUNTS = np.logspace(1.0, 9.0, 9)  # numbers of records among which a target is looked for
 EPSILONS = np.logspace(-3.0, 3.0, 9)
 FIGURE_POINTS = 9
@@ -303,13 +304,22 @@ def _summarise(question: PlanQuestion, answer: Answer) -> dict[str, float]:
     assert question.curves is not None
     spread = SYNTHETIC_SPREAD if question.like is None else PUBLIC_SPREAD
     risks, problems = answer.risks, question.curves.problems
-    low, middle, high = np.quantile(risks, (BAND[0], 0.5, BAND[1]))
-    medians = [middle]  # runs are of one problem
+    q05, middle, q95 = np.quantile(risks, (BAND[0], 0.5, BAND[1]))
+    low = high = middle  # runs are of one problem
     if answer.source == SIMULATED:
-        medians = [float(np.median(risks[problems == one])) for one in np.unique(problems)]
+        each = [problems == one for one in np.unique(problems)]
+        medians = np.array([np.median(risks[one]) for one in each])
+        low, high = float(medians.min()), float(medians.max())
+        if question.like is None:
+            floors = np.array([np.median(question.curves.floors[one]) for one in each])
+            spec = question.spec(answer.n, answer.epsilon)
+            low, high = find_likely_range(spec, medians, floors)
+            low, high = min(low, middle), max(high, middle)
+    if question.like is not None:
+        low, high = low / spread, high * spread
     found = {
-        "excess_risk_per_record": middle, "median_low": min(medians) / spread,
-        "median_high": max(medians) * spread, "q05": low / spread, "q95": high * spread,
+        "excess_risk_per_record": middle, "median_low": low, "median_high": high,
+        "q05": min(low, q05 / spread), "q95": max(high, q95 * spread),
     }  # fmt: skip
     return {name: float(value) for name, value in found.items()}
 
