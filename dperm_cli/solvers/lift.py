@@ -28,6 +28,7 @@ _ROUNDS = 100
 _ENTER = 200  # columns that enter a linear program at a time
 _MOST_AT_ONCE = 30_000_000  # numbers in all atoms of a hull whose program is solved at once: 240 MB
 _TIGHT = 1e-9  # the violation of a dual constraint at which its column enters
+_NEAR = 1e-6  # of the gauge: a proof this close is enough where a closer one takes hours
 _CLOSE = 1e-9  # of the radius: a residual that a linear program may leave
 
 
@@ -129,8 +130,9 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
     A linear program over all atoms finds it, and prices y prove it: <y, v - c> over the largest
     <y, a - c> is always a lower bound. Where the atoms are too many, or the prices prove less than
     that, a mixture that makes v is found by projecting it. It is the best one where a price with
-    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise programs over some of the
-    atoms say which others to look at, until none is left that would lower the sum.
+    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise, and unless prices prove it to
+    a millionth, programs over some of the atoms say which others to look at, until none is left
+    that would lower the sum.
 
     The hull may remember another mixture of v, from the search that led there. That search saw the
     records, and which mixture it used is not released with v: theta has to follow from v alone.
@@ -144,7 +146,7 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
     search.solve_at_once()
     if not search.is_proved():
         search.project(v)
-    if not search.is_proved():
+    if not search.is_proved(_NEAR):
         search.generate_columns()
     gauge = search.total()
     return search.best, gauge, min(search.lower, gauge)
@@ -163,9 +165,10 @@ class _Search:
         """The sum of the best weights; infinite before there are any."""
         return float(np.sum(self.best[1])) if len(self.best[1]) else np.inf
 
-    def is_proved(self) -> bool:
-        """Whether the best weights bring v into the set, and no others have a smaller sum."""
-        return (1.0 - _TIGHT) * self.total() <= min(1.0, self.lower)
+    def is_proved(self, apart: float = _TIGHT) -> bool:
+        """Whether the best weights bring v into the set, and none has a sum that much smaller."""
+        inside = (1.0 - _TIGHT) * self.total() <= 1.0
+        return inside and (1.0 - apart) * self.total() <= self.lower
 
     def project(self, v: np.ndarray) -> None:
         """A mixture of sum 1 that makes v, or the point nearest to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -288,6 +289,34 @@ def test_the_least_gauge_among_many_columns(most, monkeypatch):
     assert found.residual[0] <= 1e-9
     # three coordinates in 60 equations: the least L1 norm finds them again
     np.testing.assert_allclose(found.theta[0], theta, atol=1e-9)
+
+
+def test_a_point_of_the_boundary_is_not_searched_for_hours(monkeypatch):
+    """Its weights come from a projection and its prices from the program, here with an error of
+    5e-8. That used to start programs over thousands of columns, which prove a little more."""
+    inner, phi = a_set("l1_ball", 1000, 1.0), draw("gaussian", 60, 1000, 0)
+    body = image_set.image(inner, phi)
+    far = 5.0 * np.random.default_rng(0).standard_normal((1, 60))
+    v = body.project(far)
+    exact = lift.find_weights
+
+    def find_roughly(*some):
+        found = exact(*some)
+        return dataclasses.replace(
+            found, weights=0.9 * found.weights, prices=found.prices * 0.99999995
+        )
+
+    def give_up(search):
+        raise AssertionError("columns are generated")
+
+    monkeypatch.setattr(lift, "find_weights", find_roughly)
+    monkeypatch.setattr(lift, "_make_exact", lambda atoms, target: None)
+    monkeypatch.setattr(lift, "_even_price", lambda atoms: np.zeros(atoms.shape[1]))
+    monkeypatch.setattr(lift._Search, "generate_columns", give_up)
+    found = lift.lift(inner, phi, body, v)
+    assert 1.0 - 1e-6 < found.lower[0] < 1.0 - 1e-9
+    assert found.gauge[0] <= 1.0 + 1e-12
+    assert found.residual[0] <= 1e-8
 
 
 def test_a_lifted_point_follows_from_what_was_released_and_not_from_the_search_for_it():
