@@ -14,10 +14,22 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.problem.normal_cones import U
 from dperm_cli.problem.problem import ProblemSpec
 
-BLOCK = 1 << 14  # records whose gradients are summed by one product
+LEAST_BLOCK = 128  # records whose gradients are summed in any order
+MOST_BLOCKS = 4096  # whose sums are added in halves; with more records blocks are larger
 MOST_STEPS = 10**9  # most steps of projected gradient descent, which always converges
 LEAST_CONVEXITY = 1e-8  # least strong convexity over curvature: else it would need more steps
 _SECOND_ORDER = 1.0 + 1e-6  # products of two rounding errors, and rows a hair above their bound
+
+
+def block_size(n: int) -> int:
+    """How many records have their gradients summed in any order; sums of blocks add in halves."""
+    return max(LEAST_BLOCK, math.ceil(n / MOST_BLOCKS))
+
+
+def most_additions(n: int) -> int:
+    """The most additions that the gradient of one of n records goes through."""
+    block = block_size(n)
+    return min(n, block) + max(0, math.ceil(math.log2(max(1.0, n / block)))) + 1
 
 
 def gam(k: float) -> float:
@@ -68,8 +80,8 @@ class RoundingBounds:
 def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> RoundingBounds:
     """``RoundingBounds`` of the sum with a linear term of norm at most ``tilt``.
 
-    E = n (beta gam(k) R + eta X + gam(n) L) + 16 u (Lam R + |b| + n L): margins, slopes, their sum
-    (in blocks of ``BLOCK``), and the regulariser, the tilt and the normal that are added.
+    E = n (beta gam(k) R + eta X + gam(N) L) + 16 u (Lam R + |b| + n L): margins, slopes, their sum
+    with N of ``most_additions``, and the regulariser, the tilt and the normal that are added.
     """
     n, p, radius = spec.n, spec.p, spec.constraint.radius
     beta = spec.smoothness or 0.0
@@ -79,9 +91,8 @@ def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> RoundingBounds:
     row = max(spec.row_bound, 1e-300)
     bent, slope = beta / row**2, spec.lipschitz / row
     one = (8.0 + 4.0 * classes) * U * (slope + bent * (2.0 + spec.target_bound) + 2.0)
-    summed = n if n <= BLOCK else BLOCK + math.ceil(n / BLOCK)
     margins = beta * gam(p + 4.0 * classes + 2.0) * radius
-    slopes = n * (margins + one * spec.row_bound + gam(summed + 3.0) * spec.lipschitz)
+    slopes = n * (margins + one * spec.row_bound + gam(most_additions(n) + 3.0) * spec.lipschitz)
     error = (slopes + 16.0 * U * length) * _SECOND_ORDER
     normals, accuracy = spec.constraint.normals, spec.constraint.accuracy * radius
     off_set, step = (accuracy, accuracy) if normals is None else (normals.off_set, normals.step)

@@ -152,7 +152,11 @@ def with_first(n, label):
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(("share", "holds"), [(0.999, True), (1.2, False)])
 def test_output_perturbation_pays_for_both_minimisers(n, share, holds, monkeypatch):
-    """The distance on either side, which nothing but the sensitivity's share for it covers."""
+    """The distance on either side, which nothing but the sensitivity's share for it covers.
+
+    The distance is made large enough to be seen beside the steps of the grid.
+    """
+    monkeypatch.setattr(perturbed_minimiser, "_NEAREST", 1e-8)
     first, second = linear_neighbours(n)
     mechanism = OutputPerturbation("gaussian")
     plan = mechanism.plan(first.spec(), BUDGET)

@@ -78,12 +78,13 @@ def split_between_two_noises() -> Worked:
     gap, jacobian = find_logistic_gap(), math.log(1 + 0.25 / 10)
     plan = make_plan("approximate_minima_perturbation", PURE, state_logistic(), strength=10.0)
     first = agree(gap / (0.99 - jacobian), plan.noise_scale)
-    second = agree(2 * 2e-8 / 0.01, plan.settings["second_scale"])
+    near = plan.settings["distance"]  # what rounding lets be proved: tests/solvers
+    second = agree(2 * near / 0.01, plan.settings["second_scale"])
     one = make_plan("objective_perturbation", PURE, state_logistic(), strength=10.0)
     more = agree(first / (gap / (0.999 - jacobian)), first / one.noise_scale)
     inverse = 1 / agree(find_mu(0.01, 1e-8), calibrate.mu(0.01, 1e-8), 1e-6)
-    inputs = (1000, 5, 0.25, 0.01, 0.99, 2e-8, 1e-6, 1e-8)
-    return Worked(inputs, (gap, jacobian, first, second, 100 * (more - 1), inverse))
+    inputs = (1000, 5, 0.25, 0.01, 0.99, 1e-6, 1e-8)
+    return Worked(inputs, (gap, jacobian, first, near, second, 100 * (more - 1), inverse))
 
 
 @works_out("sufficient_statistics")
