@@ -261,21 +261,17 @@ class CentralView:
         )  # fmt: skip
         return self._make_view(replace(self._problem, data=data, constraint=constraint))
 
-    def take_columns(
-        self, columns: slice, row_bound: float, constraint: Constraint, ridge: float | None = None
-    ) -> CentralView:
+    def take_columns(self, columns: slice, row_bound: float, constraint: Constraint) -> CentralView:
         """A view of the same records with some of their columns, on another set.
 
         Args:
             columns: which ones, a public choice.
             row_bound: rows of these columns are shortened to this norm, whatever they were.
             constraint: the set of parameters for these columns.
-            ridge: another ridge.
         """
         rows = clip_rows(self._problem.data.x[:, columns], row_bound)
         rows = rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
-        view = self._show_rows(rows, row_bound, constraint, self._problem.data.entry_bound)
-        return view.replace_set(ridge=ridge)
+        return self._show_rows(rows, row_bound, constraint, self._problem.data.entry_bound)
 
     def map_each_row(
         self, rows: Callable[[Matrix, float], Matrix], row_bound: float, constraint: Constraint

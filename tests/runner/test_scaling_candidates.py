@@ -80,7 +80,7 @@ def load_both(folder, **keys):
     """The records under both scalings, and each of them alone, by its name."""
     made = read_table(folder, *make_records(), **keys)
     joint = dataclasses.replace(made, scaling="none", scalings=BOTH).load()
-    return joint, {name: made.under_scaling(name).load() for name in BOTH}
+    return joint, {name: made.take_scaling(name).load() for name in BOTH}
 
 
 def pose(data, loss=None, radius=10.0, **penalty):
@@ -143,10 +143,10 @@ class TestRows:
                 "bounds": ((0.0, 1.0), (0.0, 1.0), (0.0, 4.0)), "centred": False}  # fmt: skip
         made = Svmlight(**keys)
         joint = dataclasses.replace(made, scalings=BOTH).load()
-        alone = [made.under_scaling(name).load().x.toarray() for name in BOTH]
+        alone = [made.take_scaling(name).load().x.toarray() for name in BOTH]
         assert joint.x.format == "csr"
         assert joint.x.toarray().tolist() == np.hstack(alone).tolist()
-        view = tuning_candidates.change_view(CentralView(pose(joint)), {SCALING: "bounds"})
+        (view,) = tuning_candidates.list_views(CentralView(pose(joint)), [{SCALING: "bounds"}])
         assert view.x.toarray().tolist() == alone[1].tolist()
 
     @pytest.mark.parametrize("rows", ["unit", "clip"])
@@ -195,7 +195,7 @@ class TestProblem:
             one = {SCALING: name, **choice}
             table = pose(data, radius=choice.get("constraint.radius", 10.0),
                          ridge=choice.get("ridge", 0.1))  # fmt: skip
-            view = tuning_candidates.change_view(whole, one)
+            (view,) = tuning_candidates.list_views(whole, [one])
             assert view.spec == tuning_candidates.change_facts(whole.spec, one) == table.spec()
             assert view.x.tobytes() == table.data.x.tobytes()
             theta = np.random.default_rng(0).normal(size=(4, table.p))
@@ -212,19 +212,27 @@ class TestProblem:
         joint = dataclasses.replace(made, scaling="none", scalings=BOTH).load()
         problem = pose(joint, Multinomial())
         for name in BOTH:
-            table = pose(made.under_scaling(name).load(), Multinomial())
+            table = pose(made.take_scaling(name).load(), Multinomial())
             theta = np.random.default_rng(1).normal(size=(2, table.p))
             spec = tuning_candidates.change_facts(problem.spec(), {SCALING: name})
             assert spec == table.spec()
             inside = tuning_candidates.embed_points(theta, problem.spec(), {SCALING: name})
             assert problem.objective(inside) == pytest.approx(table.objective(theta))
 
+    def test_candidates_of_one_scaling_share_its_rows(self, tmp_path):
+        joint, _ = load_both(tmp_path)
+        choices = tuning_candidates.list_choices({SCALING: BOTH, "ridge": [0.0, 0.1]})
+        first, second, third, _ = tuning_candidates.list_views(CentralView(pose(joint)), choices)
+        assert first.x is second.x
+        assert first.x is not third.x
+        assert (first.spec.ridge, second.spec.ridge, third.spec.ridge) == (0.0, 0.1, 0.0)
+
     def test_rows_of_a_block_beyond_its_bound_are_shortened(self, tmp_path):
         """What noise is made for holds for any rows, whoever made them."""
         joint, _ = load_both(tmp_path)
         problem = pose(dataclasses.replace(joint, x=5.0 * joint.x))
         for block in joint.blocks:
-            view = tuning_candidates.change_view(CentralView(problem), {SCALING: block.name})
+            (view,) = tuning_candidates.list_views(CentralView(problem), [{SCALING: block.name}])
             assert np.max(np.linalg.norm(view.x, axis=1)) <= block.row_bound
 
     def test_sets_that_are_no_ball_of_a_norm_have_no_candidates(self, tmp_path):
@@ -354,7 +362,7 @@ class TestRuns:
                 continue
             seen.add(name)
             (block,) = (one for one in prepared.data.blocks if one.name == name)
-            alone = prepared.cell.dataset.under_scaling(name).load()
+            alone = prepared.cell.dataset.take_scaling(name).load()
             own = row["theta"][block.start : block.stop]
             assert np.count_nonzero(row["theta"]) == np.count_nonzero(own) > 0
             assert row["test_metric"] == metrics.accuracy(alone.x_test, alone.y_test, own)

@@ -138,7 +138,7 @@ class RowOptions(DataSet):
             allowed = "is for predictors: a location is measured against the rows as they are"
             raise InputError(f"tune.{SCALING}", list(self.scalings), allowed)
         for name in self.scalings:  # refuses one that the other keys do not go with
-            self.under_scaling(name)
+            self.take_scaling(name)
         if self.norm != 2 and self.rows == "none":
             raise InputError("dataset.norm", self.norm, "needs dataset.rows=unit or clip")
         if self.scaling in FITTED_SCALINGS and not self.unsafe_scaling:
@@ -146,7 +146,7 @@ class RowOptions(DataSet):
             allowed += "none, or say dataset.unsafe_scaling=true (every row will show it)"
             raise InputError("dataset.scaling", self.scaling, allowed)
 
-    def under_scaling(self, name: str) -> Self:
+    def take_scaling(self, name: str) -> Self:
         """The same with this scaling alone."""
         return replace(self, scaling=name, scalings=())
 
@@ -177,7 +177,7 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     """Split, scale and bound raw records; the options decide how."""
     if options.scalings:
         raw = replace(raw, owned=False)  # each scaling starts from them
-        each = [prepare(name, task, options.under_scaling(s), raw) for s in options.scalings]
+        each = [prepare(name, task, options.take_scaling(s), raw) for s in options.scalings]
         return _join_columns(each, options.scalings)
     bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)

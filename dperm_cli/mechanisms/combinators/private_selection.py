@@ -248,7 +248,7 @@ class PrivateSelection(Combinator):
         """The point of each trial's best run, and its candidate; -1 where there was no run."""
         event: Any = plan.events[0]
         assert isinstance(plan.inner, tuple)
-        views = [tuning_candidates.change_view(view, choice) for choice in choices]
+        views = tuning_candidates.list_views(view, choices)
         stream, penalty = gate.stream(event, view.spec.p), view.spec.penalty
         theta = np.tile(view.spec.constraint.centre(), (gate.trials, 1))
         chosen, bound = np.full(gate.trials, -1), _bound_score(view.spec)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,11 +121,20 @@ def change_facts(spec: ProblemSpec, choice: Choice) -> ProblemSpec:
     return dataclasses.replace(found, **kept)
 
 
-def change_view(view: Any, choice: Choice) -> Any:
-    """The view of the problem on the set, with the ridge and the columns of a choice."""
-    block = find_block(view.spec, choice)
-    constraint, ridge = change_set(restrict_set(view.spec, block), choice), choice.get(RIDGE)
-    if block is None:
-        return view.replace_set(constraint=constraint, ridge=ridge)
-    columns = slice(block.start, block.stop)
-    return view.take_columns(columns, block.row_bound, constraint, ridge)
+def list_views(view: Any, choices: Sequence[Choice]) -> list[Any]:
+    """The views of the problem on the set, with the ridge and the columns of each choice.
+
+    Choices of one scaling share its rows.
+    """
+    shown, found = {None: view}, []
+    for choice in choices:
+        block = find_block(view.spec, choice)
+        if block not in shown:
+            assert block is not None
+            columns = slice(block.start, block.stop)
+            near = restrict_set(view.spec, block)
+            shown[block] = view.take_columns(columns, block.row_bound, near)
+        own = shown[block]
+        constraint = change_set(own.spec.constraint, choice)
+        found.append(own.replace_set(constraint=constraint, ridge=choice.get(RIDGE)))
+    return found

@@ -61,11 +61,11 @@ def schema_of(item: cells.Prepared) -> InputSchema:
 
     Where a run chooses among scalings, the first one's rows.
     """
-    dataset, facts = item.cell.dataset, item.data.facts()
-    if facts.blocks:
-        facts = facts.of_block(facts.blocks[0])
-        dataset = dataset.under_scaling(item.data.blocks[0].name)
-    found = build_schema(dataset, width=facts.p, row_bound=facts.row_bound)
+    dataset, width, bound = item.cell.dataset, item.data.p, item.data.row_bound
+    if item.data.blocks:
+        first = item.data.blocks[0]
+        dataset, width, bound = dataset.take_scaling(first.name), first.width, first.row_bound
+    found = build_schema(dataset, width=width, row_bound=bound)
     names = found.columns or ()
     for name in (*names, *([found.target] if found.target else [])):
         if not name.isprintable() or not name or names.count(name) > 1:
@@ -122,7 +122,7 @@ def take_chosen(
     block = tuning_candidates.find_block(item.data, choice)
     assert block is not None
     own = build_schema(
-        item.cell.dataset.under_scaling(block.name), width=block.width, row_bound=block.row_bound
+        item.cell.dataset.take_scaling(block.name), width=block.width, row_bound=block.row_bound
     )
     coordinates = tuning_candidates.take_coordinates(spec, block)
     return theta[coordinates], tuning_candidates.change_facts(spec, choice), own

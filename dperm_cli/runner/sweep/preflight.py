@@ -193,6 +193,7 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
         _reserve_arrow()
     work = max(
         _release_bytes(item.population, item.data.p, item.problem.p, item.cell.trials)
+        + (_NUMBER * item.data.x.size if item.data.blocks else 0)
         for item in todo
     )
     limit.check(_at_work(limit, work, workers), STUDY, INSTEAD)
@@ -246,7 +247,8 @@ def _work_bytes(cell: Cell, size: Size) -> int:
     facts, parameters = _facts(cell, size), _count_parameters(cell, size)
     if facts is None or parameters is None:
         return 0
-    return _release_bytes(facts.n, facts.p, parameters, cell.trials)
+    copies = (_data_bytes(size) or 0) if cell.dataset.scalings else 0  # columns of each candidate
+    return copies + _release_bytes(facts.n, facts.p, parameters, cell.trials)
 
 
 def _release_bytes(n: int, p: int, parameters: int, trials: int) -> int:
