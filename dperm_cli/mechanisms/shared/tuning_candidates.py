@@ -126,7 +126,8 @@ def list_views(view: Any, choices: Sequence[Choice]) -> list[Any]:
 
     Choices of one scaling share its rows.
     """
-    shown, found = {None: view}, []
+    shown: dict[Block | None, Any] = {None: view}
+    found = []
     for choice in choices:
         block = find_block(view.spec, choice)
         if block not in shown:
