@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from dperm_cli.audit import hard_pairs
 from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.audit.replay import replay
 from dperm_cli.core.candidate_lists import SCALING
@@ -29,7 +30,7 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import pad_with_zeros
 from dperm_cli.problem.data_folder import read_folder, write_folder
 from dperm_cli.problem.problem import Problem
-from dperm_cli.runner.audits import neighbour_runs
+from dperm_cli.runner.audits import audit_cells, neighbour_runs
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
@@ -411,6 +412,19 @@ class TestRuns:
         fault, one, other = neighbour_runs.run_on_both(words, *folders, cache=tmp_path / "cache")
         assert fault is None
         assert one.code == other.code == 0
+
+
+def test_the_audit_attacks_any_rows_of_the_blocks(words):
+    """Made-up records have rows of all columns, whatever the scalings would have made of them."""
+    prepared = prepare(*words, TUNE, "mechanism=noisy_gd", "mechanism.steps=3")
+    subject = audit_cells.of_cell(prepared)
+    pair = hard_pairs.make("zero row", subject.shape, REPLACE, seed=1)
+    one, other = (audit_cells.open_records(subject, found) for found in (pair.first, pair.second))
+    assert (one.status, other.status) == ("ok", "ok")
+    assert one.data.blocks == prepared.data.blocks
+    assert one.spec == other.spec
+    tape = replay(one.mechanism, one.plan, one.problem, other.problem, 0)
+    assert tape.private, tape.faults
 
 
 class TestModels:
