@@ -9,15 +9,16 @@ from typing import Any
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 
-RADIUS, RIDGE = "constraint.radius", "ridge"
-KEYS = (RADIUS, RIDGE)
-ROWS = "dataset.scaling"
+RADIUS, RIDGE, SCALING = "constraint.radius", "ridge", "dataset.scaling"
+KEYS = (RADIUS, RIDGE, SCALING)
+PUBLIC_SCALINGS = ("none", "bounds")  # that make a row of one record and of public facts alone
+FITTED_SCALINGS = ("minmax", "standardise")
 MOST = 100  # candidates in all
 _LARGEST = 1e50
 
 
-def check_candidates(key: str, value: Any) -> dict[str, list[float]]:
-    """Lists of numbers by key; InputError for anything else.
+def check_candidates(key: str, value: Any) -> dict[str, list[Any]]:
+    """Lists of numbers by key, and of words for scalings; InputError for anything else.
 
     Args:
         key: What the user typed, such as ``tune``.
@@ -25,11 +26,6 @@ def check_candidates(key: str, value: Any) -> dict[str, list[float]]:
     """
     if not isinstance(value, Mapping):
         raise InputError(key, value, "must be a map of lists, as in {constraint.radius: [1, 10]}")
-    if ROWS in value:
-        raise InputError(
-            f"{key}.{ROWS}", value[ROWS],
-            f"cannot be chosen privately: rows are made before a mechanism runs; take {RADIUS}",
-        )  # fmt: skip
     checks.known_keys(value, KEYS, f"{key}.")
     found = {name: _check_list(f"{key}.{name}", name, value[name]) for name in value}
     count = math.prod(map(len, found.values()))
@@ -38,7 +34,26 @@ def check_candidates(key: str, value: Any) -> dict[str, list[float]]:
     return found
 
 
-def _check_list(key: str, name: str, value: Any) -> list[float]:
+def _check_list(key: str, name: str, value: Any) -> list[Any]:
+    return _check_words(key, value) if name == SCALING else _check_numbers(key, name, value)
+
+
+def _check_words(key: str, value: Any) -> list[str]:
+    words = value if isinstance(value, (list, tuple)) else [value]
+    fitted = next((word for word in words if word in FITTED_SCALINGS), None)
+    if fitted is not None:
+        raise InputError(
+            key, value, f"{fitted} is fitted to the data: a row then follows from other records, "
+            f"and no choice covers that; candidates are {' and '.join(PUBLIC_SCALINGS)}"
+        )  # fmt: skip
+    different = len({repr(word) for word in words}) == len(words) > 0
+    if words is not value or not different or not all(word in PUBLIC_SCALINGS for word in words):
+        allowed = f"must be a list of different scalings, as in [{', '.join(PUBLIC_SCALINGS)}]"
+        raise InputError(key, value, allowed)
+    return list(value)
+
+
+def _check_numbers(key: str, name: str, value: Any) -> list[float]:
     sign = "> 0" if name == RADIUS else ">= 0"
     allowed = f"must be a list of different numbers {sign}, as in [1, 10]"
     if not isinstance(value, (list, tuple)) or not value:

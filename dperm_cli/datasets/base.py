@@ -64,6 +64,7 @@ class DataSet(registry.Plugin, CheckedFields):
         invalid: what becomes of a record with a cell that cannot be used, of a file.
         added_keys: keys that came after the first release, with the values of cells without them.
         size: the pair (records, columns) where it is declared or published.
+        scalings: the candidates of a private choice among scalings that rows are made for.
         table: how raw cells become rows (``TableSchema``), of a table with a schema.
         is_raw: whether rows are scaled or shortened on columns of any units, of a file.
         split_later: how records are held out after ``load_parts`` (``row_pipeline.Split``); None
@@ -86,6 +87,7 @@ class DataSet(registry.Plugin, CheckedFields):
     centred: Any = True
     intercept: Any = False
     unsafe_scaling: Any = False
+    scalings: Any = ()
     raw: Any = None
     classes: Any = "binary"
     named_columns: Any = None

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.digests import hash_parts
-from dperm_cli.problem.public_facts import Bounds, Matrix, PublicFacts
+from dperm_cli.problem.public_facts import Block, Bounds, Matrix, PublicFacts
 from dperm_cli.problem.record_names import NO_RECORD, name_records
 
 _BLOCK_RECORDS = 1 << 16
@@ -47,6 +47,8 @@ class Data:
         Phi^T x~, and the bound on |x~|; or None.
     entry_bound : the declared bound on the entries of a row, |x|_inf, where one was made (rows
         bounded in that norm); whoever changes ``x`` has to see to it as to ``row_bound``.
+    blocks : of the columns, where rows hold those of several scalings side by side; other rows
+        have none.
 
     >>> data = Data.of_records("toy", "binary", np.eye(3), np.ones(3), 1.0, 1.0, fingerprint="")
     >>> changed = data.with_record(0, np.zeros(3), -1.0)
@@ -71,9 +73,11 @@ class Data:
     phi: np.ndarray | None = field(default=None, repr=False)
     phi_row_bound: float | None = None
     split: bool = False
+    blocks: tuple[Block, ...] = ()
     names: np.ndarray = field(kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(Block(*block) for block in self.blocks))
         if self.names.dtype != np.uint64 or self.names.shape != (self.x.shape[0],):
             found = f"{self.names.dtype}{list(self.names.shape)}"
             raise ValueError(f"{self.x.shape[0]} rows need as many uint64 names, not {found}")
@@ -114,7 +118,7 @@ class Data:
             x: the new rows [n, any].
             facts: other fields that change with them, such as ``row_bound`` and ``x_test``.
         """
-        return replace(self, x=x, **facts)
+        return replace(self, x=x, **({"blocks": ()} | facts))
 
     def with_records(self, x: Matrix, y: np.ndarray, **facts: Any) -> Data:
         """Other records, as they were read, under the same bounds; they get names of their own."""
@@ -147,7 +151,7 @@ class Data:
             n=self.n if n is None else n, p=self.p, task=self.task, classes=self.classes,
             row_bound=self.row_bound, target_bound=self.target_bound,
             entry_bound=self.entry_bound, phi=self.phi, phi_row_bound=self.phi_row_bound,
-            points=None if hidden else self.x_test, hidden_points=hidden,
+            points=None if hidden else self.x_test, hidden_points=hidden, blocks=self.blocks,
         )  # fmt: skip
 
 

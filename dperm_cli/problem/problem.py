@@ -10,6 +10,7 @@ import numpy as np
 
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.data import Bounds, Data, PublicFacts, sum_blocks
+from dperm_cli.problem.public_facts import Block
 from dperm_cli.problem.regulariser import Regulariser
 
 # What a loss and a set have to be is said where they live, above this room: every loss is a
@@ -29,7 +30,8 @@ class ProblemSpec:
     the regulariser of the sum. ``compiled`` says whether loss and set both have compiled twins.
     ``form`` is the loss as a formula, for its other constants. ``entry_bound`` bounds |x|_inf where
     the rows were bounded in that norm; None says that nothing better than ``row_bound`` is known.
-    ``phi`` and ``phi_row_bound`` are those of records that came projected (``Data``).
+    ``phi`` and ``phi_row_bound`` are those of records that came projected (``Data``), ``blocks``
+    those of rows that hold several scalings side by side.
 
     >>> from dperm_cli.sets import make_ball
     >>> spec = bare_spec(100, 1.0, make_ball(1.0, 3), smoothness=0.25)
@@ -57,6 +59,7 @@ class ProblemSpec:
     entry_bound: float | None = None
     phi: np.ndarray | None = field(default=None, repr=False, compare=False)
     phi_row_bound: float | None = None
+    blocks: tuple[Block, ...] = ()
 
     @property
     def oscillation(self) -> float:
@@ -177,8 +180,9 @@ def spec_of(
     bounds = facts.bounds(constraint.radius)
     spec = make_spec(facts.n, loss, constraint, regulariser, facts.task, bounds)
     return replace(
-        spec, entry_bound=facts.entry_bound, phi=facts.phi, phi_row_bound=facts.phi_row_bound
-    )
+        spec, entry_bound=facts.entry_bound, phi=facts.phi, phi_row_bound=facts.phi_row_bound,
+        blocks=facts.blocks,
+    )  # fmt: skip
 
 
 def make_spec(

@@ -251,13 +251,27 @@ class CentralView:
         x = clip_rows(rows(self._problem.data.x), row_bound)
         return self._show_rows(x, row_bound, constraint)
 
-    def _show_rows(self, x: Matrix, row_bound: float, constraint: Constraint) -> CentralView:
+    def _show_rows(
+        self, x: Matrix, row_bound: float, constraint: Constraint, entry_bound: float | None = None
+    ) -> CentralView:
         """A view of the same records with other rows, on another set."""
         data = self._problem.data.with_rows(
-            x, row_bound=row_bound, entry_bound=None, minimiser=None, phi=None,
+            x, row_bound=row_bound, entry_bound=entry_bound, minimiser=None, phi=None,
             phi_row_bound=None, x_test=None, y_test=None,
         )  # fmt: skip
         return self._make_view(replace(self._problem, data=data, constraint=constraint))
+
+    def take_columns(self, columns: slice, row_bound: float, constraint: Constraint) -> CentralView:
+        """A view of the same records with some of their columns, on another set.
+
+        Args:
+            columns: which ones, a public choice.
+            row_bound: rows of these columns are shortened to this norm, whatever they were.
+            constraint: the set of parameters for these columns.
+        """
+        rows = clip_rows(self._problem.data.x[:, columns], row_bound)
+        rows = rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
+        return self._show_rows(rows, row_bound, constraint, self._problem.data.entry_bound)
 
     def map_each_row(
         self, rows: Callable[[Matrix, float], Matrix], row_bound: float, constraint: Constraint

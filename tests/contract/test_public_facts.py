@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
+from dperm_cli.core.candidate_lists import FITTED_SCALINGS
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.datasets.shared import column_rules, row_pipeline
+from dperm_cli.datasets.shared import row_pipeline
 from dperm_cli.datasets.shared.row_pipeline import Raw
 from dperm_cli.kernels.shared import kernel_problem, map_choice
 from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
@@ -192,7 +193,7 @@ def test_the_number_of_parameters_follows_from_public_facts(loss):
 def test_public_facts_hold_what_is_declared_and_the_held_out_inputs():
     names = {field.name for field in dataclasses.fields(PublicFacts)}
     assert names == {"n", "p", "task", "classes", "row_bound", "target_bound", "entry_bound",
-                     "phi", "phi_row_bound", "points", "hidden_points"}  # fmt: skip
+                     "phi", "phi_row_bound", "points", "hidden_points", "blocks"}  # fmt: skip
 
 
 # --- neighbours get the same bytes
@@ -318,6 +319,7 @@ def test_the_row_bound_and_the_facts_do_not_follow_the_records():
     choices: list[dict[str, Any]] = [
         {}, {"rows": "clip"}, {"rows": "none", "row_bound": 3.0},
         {"rows": "none", "scaling": "bounds"}, {"norm": np.inf, "intercept": True},
+        {"scalings": ["none", "bounds"], "intercept": True},
     ]  # fmt: skip
     for keys in choices:
         options = row_pipeline.RowOptions(test_fraction=0.2, **keys)
@@ -326,4 +328,4 @@ def test_the_row_bound_and_the_facts_do_not_follow_the_records():
                 for rows in (x, far)]  # fmt: skip
         first, second = (contents(replace(one.facts(), points=None)) for one in both)
         assert first == second
-    assert set(column_rules.FITTED) == {"minmax", "standardise"}  # which are refused unless unsafe
+    assert set(FITTED_SCALINGS) == {"minmax", "standardise"}  # which are refused unless unsafe

@@ -128,7 +128,8 @@ class TestCandidates:
         "candidates",
         [1, [1.0], {"radius": [1.0]}, {"ridge": 1.0}, {"ridge": []}, {"ridge": [-1.0]},
          {"ridge": [1.0, 1.0]}, {"ridge": [True]}, {"constraint.radius": [0.0]},
-         {"ridge": [math.nan]}, {"dataset.scaling": ["bounds"]}, {"ridge": list(range(101))}],
+         {"ridge": [math.nan]}, {"dataset.scaling": ["minmax"]}, {"dataset.scaling": "bounds"},
+         {"ridge": list(range(101))}],
     )  # fmt: skip
     def test_what_is_no_list_of_public_numbers_is_refused(self, candidates):
         with pytest.raises(InputError):

@@ -93,7 +93,8 @@ def test_pure_budgets_choose_too():
         ("tune={ridge: [-1, 0]}", "ridge=-1: must be a list of different numbers >= 0"),
         ("tune={ridge: [1, 1]}", "different"),
         ("tune={constraint.raduis: [1, 2]}", "tune.constraint.raduis: unknown key"),
-        ("tune={dataset.scaling: [bounds, none]}", "cannot be chosen privately"),
+        ("tune={dataset.scaling: [bounds, none]}", "no scalings of columns to choose among"),
+        ("tune={dataset.scaling: [bounds, minmax]}", "minmax is fitted to the data"),
     ],
 )
 def test_candidates_that_are_none_are_refused_in_one_line(word, told):

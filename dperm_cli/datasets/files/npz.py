@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.candidate_lists import SCALING
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.files import TooLarge, first_words
@@ -46,6 +47,12 @@ class Npz(OwnTable):
     phi: Annotated[
         str | None, Allowed(NOT_A_FILE), Help("file of the public matrix [m, d] of projected rows")
     ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.phi is not None and self.scalings:
+            allowed = "is not for records that dataset.phi has projected"
+            raise InputError(f"tune.{SCALING}", list(self.scalings), allowed)
 
     @property
     def has_predictors(self) -> bool:

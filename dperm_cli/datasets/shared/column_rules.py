@@ -9,7 +9,6 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared.row_blocks import map_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 
-FITTED = ("minmax", "standardise")
 # Share of the columns of a sparse matrix that bounds may fill.
 MOST_FILLED = 0.1
 

@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.candidate_lists import FITTED_SCALINGS
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, Check, Choices, Help, Positive, Unit, fields_of
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
-from dperm_cli.datasets.shared.column_rules import FITTED
 from dperm_cli.datasets.shared.invalid_records import (
     INVALID,
     describe_rule,
@@ -224,7 +224,7 @@ class FileOptions(RowOptions, ABC):
     @property
     def split_later(self) -> Split | None:
         """There are parts where every record is prepared by itself, and rows are dense."""
-        alone = self.test_path is None and self.scaling not in FITTED
+        alone = self.test_path is None and self.scaling not in FITTED_SCALINGS
         return self.split if alone and self.has_dense_blocks else None
 
     @property
@@ -330,7 +330,7 @@ class OwnTable(FileOptions):
     def is_raw(self) -> bool:
         """Whether rows are scaled or shortened whose columns may have any units. It follows from
         what is declared: the bounds of columns, and how rows are bounded."""
-        if self.scaling != "none" or self.rows == "none":
+        if self.scaling != "none" or self.rows == "none" or self.scalings:
             return False
         if self.rows == "clip" and self.row_bound != "auto":
             return False

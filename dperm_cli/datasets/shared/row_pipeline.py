@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.candidate_lists import FITTED_SCALINGS, PUBLIC_SCALINGS, SCALING
 from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.fields import Auto, Check, Choices, Count, Help, Positive, Range, Seed
+from dperm_cli.core.fields import Auto, Check, Choices, Count, FromRun, Help, Positive, Range, Seed
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.preparation_words import RAW_COLUMNS
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
-from dperm_cli.datasets.shared.row_blocks import permute_rows
+from dperm_cli.datasets.shared.row_blocks import INSTEAD, permute_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.public_facts import bound_joint_rows, list_blocks
 from dperm_cli.problem.record_names import name_records
 
 ROWS = ("unit", "clip", "none")
-SCALINGS = ("none", "bounds", "minmax", "standardise")
+SCALINGS = (*PUBLIC_SCALINGS, *FITTED_SCALINGS)
 NORMS = (1, 2, "inf", math.inf)
 _HASHED = 1 << 16  # rows or numbers that are hashed at once
 
@@ -110,6 +113,8 @@ class RowOptions(DataSet):
     centred : bounds and minmax map to [-1, 1] when true, to [0, 1] when false.
     intercept : append a coordinate of ones before the row rule, counted in the norm.
     test_fraction, split_seed : held out after numpy's ``default_rng(split_seed).permutation``.
+    scalings : the candidates of a private choice among scalings, set by a run: rows then hold the
+        columns that each of them makes, side by side.
     """
 
     rows: Annotated[str, Choices(*ROWS), Help("scaled: all, longer ones, none")] = "unit"
@@ -125,15 +130,25 @@ class RowOptions(DataSet):
     intercept: Intercept = False
     test_fraction: TestFraction = 0.2
     split_seed: Annotated[Seed, Help("of the split")] = 0
+    scalings: Annotated[Sequence[str], FromRun()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.scalings and self.task == "location":
+            allowed = "is for predictors: a location is measured against the rows as they are"
+            raise InputError(f"tune.{SCALING}", list(self.scalings), allowed)
+        for name in self.scalings:  # refuses one that the other keys do not go with
+            self.take_scaling(name)
         if self.norm != 2 and self.rows == "none":
             raise InputError("dataset.norm", self.norm, "needs dataset.rows=unit or clip")
-        if self.scaling in column_rules.FITTED and not self.unsafe_scaling:
+        if self.scaling in FITTED_SCALINGS and not self.unsafe_scaling:
             allowed = "is fitted to the data, so no privacy guarantee covers it; use bounds or "
             allowed += "none, or say dataset.unsafe_scaling=true (every row will show it)"
             raise InputError("dataset.scaling", self.scaling, allowed)
+
+    def take_scaling(self, name: str) -> Self:
+        """The same with this scaling alone."""
+        return replace(self, scaling=name, scalings=())
 
     @property
     def order(self) -> float:
@@ -160,6 +175,10 @@ class RowOptions(DataSet):
 
 def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     """Split, scale and bound raw records; the options decide how."""
+    if options.scalings:
+        raw = replace(raw, owned=False)  # each scaling starts from them
+        each = [prepare(name, task, options.take_scaling(s), raw) for s in options.scalings]
+        return _join_columns(each, options.scalings)
     bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)
     in_place = raw.owned or x is not raw.x  # what was split off is a copy
@@ -186,9 +205,33 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
         classes=raw.classes,
         entry_bound=bound if options.order == math.inf else None,
         preprocessing=(*raw.notes, *steps),
-        data_dependent=options.scaling in column_rules.FITTED,
+        data_dependent=options.scaling in FITTED_SCALINGS,
         split=raw.x_test is None and options.test_fraction > 0.0,
     )  # fmt: skip
+
+
+def _join_columns(each: Sequence[Data], scalings: Sequence[str]) -> Data:
+    """The same records under several scalings as one data set, their columns side by side."""
+    first = each[0]
+    blocks = list_blocks(scalings, first.p, [one.row_bound for one in each])
+    x = _stack_columns([one.x for one in each])
+    x_test = None if first.x_test is None else _stack_columns([one.x_test for one in each])
+    row_bound, arrays = bound_joint_rows(blocks), (x, first.y, x_test, first.y_test)
+    # raw columns are there to be compared with scaled ones: no need to say what scales them
+    words = [", ".join(one.preprocessing).removesuffix(RAW_COLUMNS) for one in each]
+    steps = [f"{name}: {text}" for name, text in zip(scalings, words, strict=True)]
+    return first.with_rows(
+        x, x_test=x_test, row_bound=row_bound, blocks=blocks,
+        fingerprint=fingerprint(first.task, (row_bound, first.target_bound), arrays),
+        preprocessing=("side by side under each dataset.scaling", *steps),
+    )  # fmt: skip
+
+
+def _stack_columns(each: Sequence[Any]) -> Rows:
+    if sparse.issparse(each[0]):
+        return _narrow(sparse.csr_array(sparse.hstack(each, format="csr")))
+    current_limit().check(sum(x.nbytes for x in each), "joining the columns of scalings", INSTEAD)
+    return np.ascontiguousarray(np.hstack(each))
 
 
 def make_data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data:

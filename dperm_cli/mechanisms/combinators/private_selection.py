@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core.candidate_lists import check_candidates
+from dperm_cli.core.candidate_lists import SCALING, check_candidates
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
@@ -51,12 +51,15 @@ class PrivateSelection(Combinator):
     Poisson and mu-GDP runs (PS22, Thm 6), or K >= 1 negative binomial (PS22, Thm 2; (2 + eta)
     epsilon of pure runs); kinds and relations as ``inner`` has them; trust: central. Where the
     inner mechanism shares its statistics, candidates are compared on two independent halves made of
-    one release, and the choice costs nothing. ``noise_scale`` is the inner mechanism's, in its
-    unit, the largest of the candidates'. ``inner=auto`` is that mechanism of the least predicted
-    risk whose runs can be chosen among. Shapes: theta [trials, p]. Cost: E K runs. Unsupported:
-    runs of other than Gaussian and pure steps.
+    one release, and the choice costs nothing; one among scalings is paid for there too.
+    ``noise_scale`` is the inner mechanism's, in its unit, the largest of the candidates'.
+    ``inner=auto`` is that mechanism of the least predicted risk whose runs can be chosen among.
+    Shapes: theta [trials, p]. Cost: E K runs. Unsupported: runs of other than Gaussian and pure
+    steps.
 
-    The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre.
+    The set is that of the largest candidate for ``constraint.radius``. K = 0 shows the centre. Rows
+    of a choice among scalings hold the columns of all of them; a run is on those of its candidate,
+    and its point is zero at the others.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -89,7 +92,8 @@ class PrivateSelection(Combinator):
         specs = [tuning_candidates.change_facts(spec, choice) for choice in choices]
         if isinstance(self.inner, Auto):
             return self._find_best(self.inner, specs, budget).design(spec, budget)
-        shared = self.inner.share_statistics(budget)
+        # moments of the columns of two scalings of one bound would have twice the noise
+        shared = None if SCALING in self.candidates else self.inner.share_statistics(budget)
         if shared is None:
             return self._design_selection(spec, specs, budget)
         found = shared.plan(spec, budget)
@@ -239,12 +243,12 @@ class PrivateSelection(Combinator):
         return Adversary(*pair, chosen, kind="threshold", must_catch=False)
 
     def _select(
-        self, view: CentralView, plan: Plan, gate: Gate, choices: list[dict[str, float]]
+        self, view: CentralView, plan: Plan, gate: Gate, choices: list[dict[str, Any]]
     ) -> tuple[np.ndarray, np.ndarray]:
         """The point of each trial's best run, and its candidate; -1 where there was no run."""
         event: Any = plan.events[0]
         assert isinstance(plan.inner, tuple)
-        views = [tuning_candidates.change_view(view, choice) for choice in choices]
+        views = tuning_candidates.list_views(view, choices)
         stream, penalty = gate.stream(event, view.spec.p), view.spec.penalty
         theta = np.tile(view.spec.constraint.centre(), (gate.trials, 1))
         chosen, bound = np.full(gate.trials, -1), _bound_score(view.spec)
@@ -256,6 +260,7 @@ class PrivateSelection(Combinator):
                 near = views[candidate]
                 found = inner_mechanism.release_inside(self.inner, near, inner, own)
                 points = near.spec.constraint.project(found.theta)
+                points = tuning_candidates.embed_points(points, view.spec, choices[candidate])
                 values = view.clipped_losses(points, bound)[:, None]
                 scores = own.stream(last, 1).add(values, 0)[:, 0] + penalty.value(points)
                 better = scores < least[trials]

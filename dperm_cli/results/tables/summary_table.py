@@ -349,14 +349,16 @@ def _tell_tuning(rows: Sequence[Row]) -> list[str]:
         if "reason" in found:
             radius = number(row["constraint_radius"])
             told[f"constraint.radius=auto is {radius}: {found['reason']}."] = None
-        elif "how" in found:
-            pairs = (found.get("chosen") or {}).items()
-            chosen = ", ".join(f"{key} {number(value)}" for key, value in pairs) or "nothing"
+        if "how" in found:
+            chosen = dict(found.get("chosen") or {})
+            if "reason" in found:
+                del chosen["constraint.radius"]
+            named = ", ".join(f"{key} {format_value(value)}" for key, value in chosen.items())
             cost = number(found["epsilon"], 3) if found["epsilon"] else "nothing"
             told[
                 f"{name_of(row)} at epsilon {number(row['epsilon'])} chose among "
                 f"{found['candidates']} candidates by {found['how']}, which cost {cost}"
-                f"{' of it' if found['epsilon'] else ''}; in the first trial: {chosen}."
+                f"{' of it' if found['epsilon'] else ''}; in the first trial: {named or 'nothing'}."
             ] = None
     return ["\n".join(textwrap.wrap(text, 100)) for text in told]
 

@@ -140,7 +140,7 @@ def load(subject: Subject, records: Records, dense: bool = False) -> Data:
     if like is None:
         return data
     public = ("x_test", "y_test", "entry_bound", "phi", "phi_row_bound", "row_bound",
-              "target_bound", "name")  # fmt: skip
+              "target_bound", "name", "blocks")  # fmt: skip
     return replace(data, **{name: getattr(like, name) for name in public})
 
 

@@ -276,7 +276,7 @@ def _release(
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
         kernel_cells.remember(problem, theta)
-    if guarantee.kind != "none":  # bounds are about private releases
+    if guarantee.kind != "none" and not problem.data.blocks:  # bounds are about private releases
         if math.isinf(budget.epsilon):
             budget = replace(budget, epsilon=guarantee.epsilon)
         common |= bounds.choose_best_bounds(
@@ -286,7 +286,8 @@ def _release(
                 mu=find_gaussian_mu(plan.events, budget.relation),
             )
         )  # fmt: skip
-    common["settings"] |= describe_radius(prepared)
+    for name, free in describe_radius(prepared).items():  # what a private choice cost stays
+        common["settings"][name] = free | common["settings"].get(name, {})
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = describe_arithmetic(cell, kind, grid)
@@ -390,7 +391,10 @@ def _trials(
             name: float(values[trial]) for name, values in released.get("settings", {}).items()
         }
         if "chosen" in released:
-            own["tuning"] = common["settings"]["tuning"] | {"chosen": released["chosen"][trial]}
+            tuning = common["settings"]["tuning"]
+            own["tuning"] = tuning | {
+                "chosen": tuning.get("chosen", {}) | released["chosen"][trial]
+            }
         rows.append(
             common
             | metrics.score(problem, point)

@@ -7,8 +7,9 @@ cover.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class SingleRelease:
         guarantee: of the plan's events, for one record.
         mechanism: the name of the one that made it, which ``auto`` chose where it was asked for.
         arithmetic: what values and noise are made of.
+        chosen: the candidate of a private choice that was released too, if there was one.
     """
 
     theta: np.ndarray
@@ -36,6 +38,7 @@ class SingleRelease:
     guarantee: Guarantee
     mechanism: str
     arithmetic: str
+    chosen: Mapping[str, Any] | None = None
 
 
 def plan_release(prepared: Prepared, budget: Budget) -> Planned:
@@ -93,6 +96,7 @@ def draw_release(
         theta, planned.plan, planned.guarantee,
         name_mechanism(prepared, planned.plan),
         run_cell.describe_arithmetic(cell, planned.kind, planned.grid),
+        next(iter(released.info.get("chosen", ())), None),
     )  # fmt: skip
 
 

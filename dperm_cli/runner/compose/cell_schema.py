@@ -281,6 +281,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     _check_set(made, config["constraint"])
     kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
     config = config if kernel is None else _drop_intercept(config)
+    config = tuning.add_scalings(config, asked.tune)
     dataset = _build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}

@@ -90,6 +90,9 @@ def resolve_radius(cell: Any, facts: Any) -> PublicRadius:
         InputError: as ``check_rule``.
     """
     check_rule(cell)
+    if facts.blocks:  # the set holds that of each candidate for the scaling
+        each = [resolve_radius(cell, facts.of_block(block)) for block in facts.blocks]
+        return max(each, key=lambda one: one.value)
     n = facts.n if cell.population is None else cell.population
     if cell.loss.quadratic:
         target = cell.loss.slope_bound(0.0, facts.target_bound) or 1.0

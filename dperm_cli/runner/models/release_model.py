@@ -35,8 +35,11 @@ def release_model(
     size = 1 if described.table is None else described.table.unit.at_most
     planned = plan_release(prepared, budget_for_record(budget, size))
     single = draw_release(prepared, planned, lambda: reserve(planned))
+    theta, spec, described = save_model.take_chosen(
+        prepared, described, single.theta, single.chosen
+    )
     found = Publishable.of(
-        single.plan, single.theta, prepared.spec, described, mechanism=single.mechanism,
+        single.plan, theta, spec, described, mechanism=single.mechanism,
         noise=cell.noise, arithmetic=single.arithmetic, population=cell.population,
         features=features,
     )  # fmt: skip

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from dperm_cli.core.candidate_lists import SCALING
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.mechanisms.base import Plan
+from dperm_cli.mechanisms.shared import tuning_candidates
+from dperm_cli.results.records.row_facts import read_map
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of, read_claim
@@ -52,8 +57,15 @@ def check_cell(cell: cell_schema.Cell) -> None:
 
 
 def schema_of(item: cells.Prepared) -> InputSchema:
-    """What raw rows of the cell's data set look like; InputError where that cannot be written."""
-    found = build_schema(item.cell.dataset, width=item.data.p, row_bound=item.data.row_bound)
+    """What raw rows of the cell's data set look like; InputError where that cannot be written.
+
+    Where a run chooses among scalings, the first one's rows.
+    """
+    dataset, width, bound = item.cell.dataset, item.data.p, item.data.row_bound
+    if item.data.blocks:
+        first = item.data.blocks[0]
+        dataset, width, bound = dataset.take_scaling(first.name), first.width, first.row_bound
+    found = build_schema(dataset, width=width, row_bound=bound)
     names = found.columns or ()
     for name in (*names, *([found.target] if found.target else [])):
         if not name.isprintable() or not name or names.count(name) > 1:
@@ -65,9 +77,9 @@ def schema_of(item: cells.Prepared) -> InputSchema:
 def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]) -> Publishable:
     """What may leave of a record: its point, its plan and the public facts of its cell.
 
-    Of the record nothing is read but theta, and of the plan the events, the relation, delta, the
-    guarantee's kind, steps and scale, noise and arithmetic: all of them fixed before a record of
-    the data set was seen.
+    Of the record nothing is read but theta and the candidate chosen, which were released, and of
+    the plan the events, the relation, delta, the guarantee's kind, steps and scale, noise and
+    arithmetic: all of them fixed before a record of the data set was seen.
 
     Raises:
         PrivacyError: the record's epsilon does not follow from its events.
@@ -76,14 +88,44 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
     if fault is not None:
         raise PrivacyError(f"not saved: the record {fault}")
     plan = Plan(events_of(row), row["noise_scale"], row["steps"], guarantee=read_claim(row))
+    chosen = read_map(read_map(row["settings"]).get("tuning")).get("chosen")
+    theta, spec, found = take_chosen(item, found, np.asarray(row["theta"]), chosen)
     try:
         return Publishable.of(
-            plan, row["theta"], item.spec, found, mechanism=item.cell.mechanism_name,
+            plan, theta, spec, found, mechanism=item.cell.mechanism_name,
             noise=item.cell.noise, arithmetic=row["arithmetic"], population=item.cell.population,
             features=features_of(item), plugins=row["plugins"],
         )  # fmt: skip
     except ValueError as error:
         raise PrivacyError(f"not saved: {error}") from None
+
+
+def take_chosen(
+    item: cells.Prepared, found: InputSchema, theta: np.ndarray, chosen: Any
+) -> tuple[np.ndarray, Any, InputSchema]:
+    """A point with the spec and the schema of its own columns, where scalings were candidates.
+
+    Args:
+        item: the cell with its records.
+        found: its schema, as ``schema_of`` gives it.
+        theta: the released point [p].
+        chosen: the candidate that was released with it; without one, the start was, which is zero
+            under every scaling.
+
+    Returns:
+        The three as they are given where rows are of one scaling.
+    """
+    spec: Any = item.spec
+    if not item.data.blocks:
+        return theta, spec, found
+    choice = {SCALING: (chosen or {}).get(SCALING, item.data.blocks[0].name)}
+    block = tuning_candidates.find_block(item.data, choice)
+    assert block is not None
+    own = build_schema(
+        item.cell.dataset.take_scaling(block.name), width=block.width, row_bound=block.row_bound
+    )
+    coordinates = tuning_candidates.take_coordinates(spec, block)
+    return theta[coordinates], tuning_candidates.change_facts(spec, choice), own
 
 
 def features_of(item: cells.Prepared) -> FeatureMap | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from dperm_cli.datasets.base import Size
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import spec_of
-from dperm_cli.problem.public_facts import PublicFacts
+from dperm_cli.problem.public_facts import PublicFacts, bound_joint_rows, list_blocks
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid
 from dperm_cli.runner.cells.cell_budget import delta_of, kind_of, plan_with_reserve
@@ -87,7 +87,7 @@ def list_needs(cells: Sequence[Cell], options: Options, out: Path) -> list[Need]
     limit, free, workers = current_limit(), _free_bytes(out), count_workers(options, len(cells))
     lines, held, work = [], [], []
     for group in group_by_data(cells):
-        size = group[0].dataset.find_size(count=True)
+        size = _find_size(group[0].dataset, count=True)
         data, own = _data_bytes(size), [_work_bytes(cell, size) for cell in group]
         records = sum(_record_bytes(cell, size) for cell in group)
         population = group[0].population
@@ -168,7 +168,7 @@ def check_declared(cells: Sequence[Cell]) -> None:
     limit = current_limit()
     data = work = 0
     for group in group_by_data(cells):
-        size = group[0].dataset.find_size()
+        size = _find_size(group[0].dataset)
         data += _data_bytes(size) or 0
         work = max(work, *(_work_bytes(cell, size) for cell in group))
     limit.check(data + work, STUDY, INSTEAD)
@@ -193,6 +193,7 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
         _reserve_arrow()
     work = max(
         _release_bytes(item.population, item.data.p, item.problem.p, item.cell.trials)
+        + (_NUMBER * item.data.x.size if item.data.blocks else 0)
         for item in todo
     )
     limit.check(_at_work(limit, work, workers), STUDY, INSTEAD)
@@ -224,6 +225,16 @@ def group_by_data(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(found.values())
 
 
+def _find_size(dataset: Any, count: bool = False) -> Size:
+    """The size of a data set with the columns of all the scalings that its rows are made for."""
+    found, times = dataset.find_size(count=count), len(dataset.scalings) or 1
+
+    def widen(value: int | None) -> int | None:
+        return None if value is None else times * value
+
+    return replace(found, p=widen(found.p), entries=widen(found.entries))
+
+
 def _data_bytes(size: Size) -> int | None:
     """What the records take in memory; None where their number is unknown."""
     if size.n is None or size.cells is None:
@@ -236,7 +247,8 @@ def _work_bytes(cell: Cell, size: Size) -> int:
     facts, parameters = _facts(cell, size), _count_parameters(cell, size)
     if facts is None or parameters is None:
         return 0
-    return _release_bytes(facts.n, facts.p, parameters, cell.trials)
+    copies = (_data_bytes(size) or 0) if cell.dataset.scalings else 0  # columns of each candidate
+    return copies + _release_bytes(facts.n, facts.p, parameters, cell.trials)
 
 
 def _release_bytes(n: int, p: int, parameters: int, trials: int) -> int:
@@ -272,12 +284,15 @@ def _facts(cell: Cell, size: Size) -> PublicFacts | None:
     n = cell.population or max(1, (size.n or 1) - size.held_out)
     bound = getattr(dataset, "row_bound", 1.0)
     row = 1.0 if isinstance(bound, str) else float(bound)
-    p = size.p + int(dataset.intercept)
+    times = len(dataset.scalings) or 1
+    p = size.p + times * int(dataset.intercept)
     if dataset.norm in ("inf", math.inf):
-        row *= math.sqrt(p)
+        row *= math.sqrt(p / times)
+    blocks = list_blocks(dataset.scalings, p // times, [row] * len(dataset.scalings))
+    row = bound_joint_rows(blocks) if blocks else row
     classes = dataset.classes if isinstance(dataset.classes, int) else 2
     classes = len(dataset.class_labels) if dataset.classes == "all" else classes
-    return PublicFacts(n, p, dataset.task, classes, row, 1.0)
+    return PublicFacts(n, p, dataset.task, classes, row, 1.0, blocks=blocks)
 
 
 def _count_parameters(cell: Cell, size: Size) -> int | None:
