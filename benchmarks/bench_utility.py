@@ -13,6 +13,8 @@ prints the risks of every cell as CSV instead.
 The size ``border`` has logistic cells in which noise is large and columns are few: there descent
 and the perturbed objective change places, by how much there is to be learnt.
 
+The size ``kinks`` has the hinge loss on 5000 and 20,000 records of covtype (DPERM_DATA_DIR).
+
 The size ``radius`` compares ``constraint.radius=auto`` with fixed radii at the same budget, by
 mechanism=auto throughout; excess risk there is over the optimum of the widest set compared.
 """
@@ -57,6 +59,7 @@ EPSILONS = {
     "full": (0.1, 0.3, 1.0, 3.0, 10.0),
     "radius": (0.1, 1.0, 10.0),
     "border": (0.1, 0.3, 1.0),
+    "kinks": (0.1, 1.0, 10.0),
 }
 RADII = (0.1, 1.0, 10.0, 40.0)
 # per record: risks below this are rounding of the optimum
@@ -108,8 +111,9 @@ class Source:
             return data
         some = generator(seed_sequence(0, "bench rows", self.name)).permutation(data.n)[: self.n]
         named = f"{data.fingerprint} first {self.n}"
+        x = data.x[some] if isinstance(data.x, np.ndarray) else data.x[some].toarray()
         return Data.of_records(
-            data.name, data.task, data.x[some], data.y[some], data.row_bound, data.target_bound,
+            data.name, data.task, x, data.y[some], data.row_bound, data.target_bound,
             fingerprint=named, classes=data.classes,
         )  # fmt: skip
 
@@ -175,6 +179,12 @@ def list_sources(size: str) -> list[Source]:
             for p in (2, 3, 4, 6, 12)
             for radius in (1.0, 10.0)
             for signal in (0.5, 5.0, 50.0)
+        ]
+    if size == "kinks":
+        return [
+            Source("covtype", "hinge", radius, n=n)
+            for n in (5000, 20_000)
+            for radius in (1.0, 10.0)
         ]
     medium = [
         *(Source("breast_cancer", loss, r) for loss in ("logistic", "hinge") for r in (1.0, 10.0)),
