@@ -80,7 +80,7 @@ def predict(number: str, names: list[str]) -> None:
 
 def judge(number: str, names: list[str]) -> None:
     """Run the cells of the filed predictions, and tell how far off these are."""
-    rows = _read(number, "predictions.csv")
+    rows = [row for row in _read(number, "predictions.csv") if can_be_judged(row)]
     judged = _read(number, "judgement.csv")
     kept = {tuple(row[key] for key in KEYS + NUMBERS): row for row in judged}
     for row in rows:
@@ -99,6 +99,11 @@ def judge(number: str, names: list[str]) -> None:
     print(f"predictions: sha256 {_hash_predictions(number)}")
     for way in WAYS:
         print(tell([row for row in rows if "measured" in row], way))
+
+
+def can_be_judged(row: dict[str, Any]) -> bool:
+    """Whether the risk that is foreseen with ``like=`` is above the gap of an optimum."""
+    return float(row["like_median"]) >= LEAST_RISK
 
 
 def tell(rows: list[dict[str, Any]], way: str) -> str:
@@ -183,8 +188,7 @@ def _predict_problem(folder: Path, name: str) -> Iterator[dict[str, Any]]:
                 cell |= {f"{way}_median": f"{row['excess_risk_per_record']:.6g}",
                          f"{way}_low": f"{row['median_low']:.6g}",
                          f"{way}_high": f"{row['median_high']:.6g}"}  # fmt: skip
-            if float(cell["like_median"]) >= LEAST_RISK:
-                yield cell
+            yield cell
 
 
 def _measure(row: dict[str, Any], task: str, private: Path, folder: str) -> float:

@@ -49,9 +49,9 @@ def provable_distance(
 ) -> float:
     """A distance from the minimiser that arithmetic can prove; public facts only.
 
-    ``wanted`` or 1e-11 of the diameter where that is enough. ``tilt`` bounds the norms of the linear
-    terms. On the sets of ``normal_cones`` steps get there on every data set; ``Unsupported`` where
-    they would be too many.
+    ``wanted`` or 1e-11 of the diameter where that is enough. ``tilt`` bounds the norms of the
+    linear terms. On the sets of ``normal_cones`` steps get there on every data set;
+    ``Unsupported`` where they would be too many.
     """
     facts = rounding_bounds.rounding(spec, modulus, tilt)
     diameter = spec.constraint.diameter
