@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 # --- names of the interface --------------------------------------------------------------------
 
@@ -24,11 +23,6 @@ BASELINE, BASELINE_METRIC = "baseline", "baseline_metric"
 OPTIMUM_METRIC, FLOOR_METRIC, NO_BETTER_THAN = "optimum_metric", "floor_metric", "no_better_than"
 FLOOR, RISK = "floor_excess_risk_per_record", "excess_risk_per_record_median"
 NEVER_CHOSEN = {"newton", "mirror_descent", "non_private", "auto"}
-
-
-def not_yet(item: int, what: str) -> pytest.MarkDecorator:
-    """The mark of what an item of the issue asks for and nobody has built."""
-    return pytest.mark.xfail(strict=True, reason=f"issue 20, item {item}: {what}")
 
 
 # --- tables ------------------------------------------------------------------------------------
