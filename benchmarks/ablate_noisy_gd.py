@@ -3,8 +3,8 @@
     python benchmarks/ablate_noisy_gd.py [--trials 40]
 
 Median excess risks of data sets that are shipped and of two made ones, at three epsilons, both
-relations and radii 1 and 10. A row changes one constant: geometric mean and largest ratio of its
-risks to those of the default, and the largest risk over that of the start.
+relations and radii 1 and 10. A row changes one constant or leaves one rule out: geometric mean and
+largest ratio of its risks to those of the default, and the largest risk over that of the start.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ EPSILONS, RADII = (0.1, 1.0, 10.0), (1.0, 10.0)
 CHANGES = [
     (dual_averaging, "BURN_IN_SHARE", (0.0, 0.04, 0.15)),
     (dual_averaging, "EXPECTED_SHARE", (1e-9, 0.06, 0.26)),
-    (dual_averaging, "MOVED_SHARE", (0.0, 0.3, 1e9)),
     (noisy_gd, "MOMENTUM", (0.0, 0.8, 0.95)),
+]
+# a rule, what stands in for it, and what that means
+WITHOUT = [
+    ("_limit_time", lambda self, share: share, "up to the worst-case time"),
+    ("_still_moves", lambda self: np.zeros(len(self.point), bool), "the mean while it moves"),
+    ("_is_damped", lambda self: np.zeros(len(self.point), bool), "the mean at the boundary"),
 ]
 
 
@@ -81,19 +86,22 @@ def main() -> None:
     trials = parser.parse_args().trials
     problems = [(problem, solve(problem).value) for problem in list_problems()]
     usual = measure(problems, trials)
-    print(f"| constant | value | mean | largest | over the start |\n{'|---' * 5}|")
+    print(f"| constant or rule | value | mean | largest | over the start |\n{'|---' * 5}|")
     print(f"| all | as they are | 1 | 1 | {usual.max():.2f} |")
-    for module, name, values in CHANGES:
-        for value in values:
-            with mock.patch.object(module, name, value):
-                found = measure(problems, trials)
-            ratio = found / usual
-            mean = math.exp(float(np.mean(np.log(ratio))))
-            print(
-                f"| {name} {getattr(module, name):g} | {value:g} | {mean:.2f} | "
-                f"{ratio.max():.2f} | {found.max():.2f} |",
-                flush=True,
-            )
+    changes = [
+        (module, name, value, f"{name} {getattr(module, name):g}", f"{value:g}")
+        for module, name, values in CHANGES
+        for value in values
+    ]
+    rules = [(dual_averaging.DualAveraging, *one[:2], one[0], one[2]) for one in WITHOUT]
+    for owner, name, value, what, words in (*changes, *rules):
+        with mock.patch.object(owner, name, value):
+            found = measure(problems, trials)
+        ratio = found / usual
+        mean = math.exp(float(np.mean(np.log(ratio))))
+        print(
+            f"| {what} | {words} | {mean:.2f} | {ratio.max():.2f} | {found.max():.2f} |", flush=True
+        )
 
 
 if __name__ == "__main__":

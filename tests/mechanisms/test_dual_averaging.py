@@ -15,7 +15,14 @@ from tests.conftest import small_problem
 from tests.mechanisms.test_noisy_gd import released
 
 FACTS = ScheduleFacts(
-    steps=200, p=10, noise=1.0, diameter=4.0, curvature=50.0, largest_step=0.1, gradient_bound=1.0
+    steps=200,
+    p=10,
+    noise=1.0,
+    diameter=4.0,
+    curvature=50.0,
+    largest_step=0.1,
+    gradient_bound=1.0,
+    is_ball=True,
 )
 
 
@@ -67,6 +74,46 @@ def test_the_expected_gradient_counts_by_its_worth():
     found = [made.least_share for made in shares]
     assert found[0] < 1e-6
     assert found[1] > found[2] > found[3] > 0.0
+
+
+def test_the_time_is_the_mean_of_the_worst_case_and_the_crossing_time():
+    """Gradient 3 crosses half of D in D / 6; the points follow it for no longer than that."""
+    slope = np.eye(1, 10) * 3.0
+    facts = dataclasses.replace(FACTS, largest_step=10.0, noise=1e-3)
+    made = run(facts, lambda theta: np.broadcast_to(slope, theta.shape), trials=2)
+    time = made.step_size * facts.steps * made._share
+    # in the first steps momentum holds a share of the gradient back: the largest mean is below 3
+    assert np.all(time >= math.sqrt(facts.worst_case_time * facts.diameter / 6.0))
+    assert np.all(time < 1.05 * math.sqrt(facts.worst_case_time * facts.diameter / 6.0))
+
+
+def test_noise_alone_is_no_gradient_to_cross_by():
+    facts = dataclasses.replace(FACTS, noise=30.0)
+    made = run(facts, np.zeros_like)
+    assert np.median(made._seen2) < made._find_noise()[1] * facts.steps
+
+
+def test_where_the_set_stops_the_iterates_the_last_one_is_taken():
+    """A steep slope and little curvature: the last iterate's noise is averaged already."""
+    slope = np.eye(1, 10) * 3.0
+    flat = dataclasses.replace(FACTS, curvature=1.0)
+    made = run(flat, lambda theta: slope + 0.1 * theta)
+    assert np.array_equal(made.output, made.point)
+    # in one sharp valley at the boundary the last iterate would swing
+    sharp = dataclasses.replace(FACTS, curvature=5e3)
+    assert not np.any(run(sharp, lambda theta: slope + 0.1 * theta)._is_damped())
+
+
+def test_the_last_iterate_is_taken_while_the_means_move_by_more_than_the_iterates_scatter():
+    """A narrow and a flat direction without noise: only the flat one is still on its way."""
+    facts = dataclasses.replace(FACTS, noise=1e-4, largest_step=0.01)
+    bend = np.array([1.0, *[0.02] * 9])
+    made = run(facts, lambda theta: bend * (theta - 0.3), trials=2)
+    assert np.all(made._still_moves())
+    assert np.array_equal(made.output, made.point)
+    steep = dataclasses.replace(FACTS, noise=0.02 * math.sqrt(200), largest_step=1.0)
+    settled = run(steep, lambda theta: theta - 0.3, trials=200)
+    assert np.mean(settled._still_moves()) < 0.2
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])

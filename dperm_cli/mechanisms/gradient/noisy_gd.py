@@ -244,4 +244,5 @@ def _schedule_facts(spec: ProblemSpec, plan: Plan) -> ScheduleFacts | None:
         curvature=spec.n * (curvature + spec.p * (spec.ridge + kinks)),
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
         gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
+        is_ball=spec.constraint.is_ball,
     )

@@ -61,6 +61,7 @@ class ScheduleFacts:
         it), so that noise of standard deviation v costs curvature v^2 / 2 at most.
     largest_step : a stable step, or inf where the loss has kinks.
     gradient_bound : bound on the norm of the gradient at the centre.
+    is_ball : whether the set is a Euclidean ball, whose projection keeps directions.
     """
 
     steps: int
@@ -70,6 +71,7 @@ class ScheduleFacts:
     curvature: float
     largest_step: float
     gradient_bound: float
+    is_ball: bool
 
     @property
     def nu(self) -> float:
