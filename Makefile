@@ -107,7 +107,7 @@ faults: $(VENV)/.dev
 # what CI has of those that the other targets leave out; its verdicts are not kept
 faults-quick: $(VENV)/.dev
 	$(BIN)/python -m tests.faults.environments --short
-	$(BIN)/python -m pytest -m faults_quick tests/faults
+	$(BIN)/python -m pytest -n 2 --dist load -m faults_quick tests/faults
 
 faults-page: $(VENV)/.dev
 	$(BIN)/python -m tests.faults.page
