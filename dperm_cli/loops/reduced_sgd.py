@@ -58,8 +58,16 @@ def outward(framed: Frame, keys: np.ndarray, step: int) -> np.ndarray:
     basis = framed.basis
     z = gaussian_noise.normals(keys, step, 1, len(basis))[:, 0, :]
     for _ in range(2):  # a second time against rounding
-        z = z - (z @ basis) @ basis.T
+        z = z - map_each(map_each(z, basis), basis.T)
     return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+
+def map_each(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The product of each row [K, a] with a matrix [a, b], to the same bytes for any K.
+
+    One product of two matrices may round a row by how many others there are.
+    """
+    return np.array([one @ matrix for one in rows]).reshape(len(rows), matrix.shape[1])
 
 
 def add_noise(
@@ -198,4 +206,4 @@ def run(
         if progress is not None:
             progress(end, steps)
     away = outward(framed, state.noise_keys, steps)
-    return inside @ framed.basis.T + outside[:, None] * away
+    return map_each(inside, framed.basis.T) + outside[:, None] * away

@@ -116,6 +116,14 @@ def test_the_last_iterate_is_taken_while_the_means_move_by_more_than_the_iterate
     assert np.mean(settled._still_moves()) < 0.2
 
 
+def test_in_one_column_the_direction_of_a_move_is_no_evidence():
+    """Two moves are either the same way or not, and the last digits decided between them."""
+    made = run(dataclasses.replace(FACTS, p=1), lambda theta: theta - 0.3, trials=1000)
+    made._square = np.zeros(1000)
+    made._thirds = np.cumsum(np.random.default_rng(5).random((3, 1000, 1)), axis=0)
+    assert not np.any(made._still_moves())
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_few_steps_are_enough(steps):
     theta = released(NoisyGd(steps=steps), small_problem())

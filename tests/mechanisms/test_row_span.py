@@ -105,6 +105,15 @@ def released(mechanism, found: Problem, seed: int, trials: int) -> np.ndarray:
     return mechanism.release(CentralView(found), plan, Gate(seeds)).theta
 
 
+def test_a_trial_has_the_same_bytes_whatever_other_trials_there_are():
+    mechanism, found = noisy_gd.NoisyGd(steps=6), problem(radius=4.0)
+    plan = mechanism.plan(found.spec(), BUDGET)
+    assert row_span.can_reduce(found.spec(), plan, N, extra=6)
+    many = released(mechanism, found, 1, 7)
+    for trials in (1, 2, 3):
+        assert np.array_equal(released(mechanism, found, 1, trials), many[:trials])
+
+
 @pytest.mark.slow
 @pytest.mark.stat
 @pytest.mark.parametrize("averaging", ["last", "auto", "suffix"])

@@ -98,8 +98,10 @@ class DualAveraging:
         directions in p dimensions have a cosine of standard deviation 1 / sqrt(p).
         """
         first, then = np.diff(self._thirds, axis=0)
-        lengths = np.sqrt(_square(first) * _square(then))
-        same_way = np.sum(first * then, axis=1) > lengths / math.sqrt(self.facts.p)
+        lengths = np.sqrt(_square(first)) * np.sqrt(_square(then))
+        # in one column the cosine is 1 or -1, and says nothing: never more than 1 by rounding
+        least = lengths / math.sqrt(self.facts.p) * (1.0 + 1e-9)
+        same_way = np.sum(first * then, axis=1) > least
         count = max(self._counts[2], 1.0)
         scatter2 = self._square / count - _square(self._thirds[2] - self._start)
         return same_way & (_square(then) > scatter2)

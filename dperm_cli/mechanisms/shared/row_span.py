@@ -16,7 +16,7 @@ from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.streams import NoiseStream
 from dperm_cli.problem.problem import ProblemSpec
-from dperm_cli.views.central import CentralView
+from dperm_cli.views.central import CentralView, map_points
 
 LEAST_SHARE = 2  # p is at least so many times the coordinates that are left
 MOST_NUMBERS = 1 << 26  # of the basis: half a GiB
@@ -61,9 +61,9 @@ class RowSpanView:
         """The sum over all records at rows of [trials, n + T], in the same coordinates."""
         form, rows = self._view.loss, self.frame.rows
         assert isinstance(form, Glm)
-        slopes = form.slope(theta[:, : self._n] @ rows.T, self._view.y)
-        found = np.zeros_like(theta)
-        found[:, : self._n] = slopes @ rows
+        y, found = self._view.y, np.zeros_like(theta)
+        inside = theta[:, : self._n]
+        found[:, : self._n] = map_points(lambda one: form.slope(one @ rows.T, y) @ rows, inside)
         return found
 
     def add(self, value: np.ndarray, step: int) -> np.ndarray:
@@ -74,4 +74,5 @@ class RowSpanView:
         """One point of R^p, [trials, p], for one of [trials, n + T]: Q maps its outside part."""
         away = self._noise.draw_direction(self.frame)
         length = np.linalg.norm(theta[:, self._n :], axis=1)
-        return theta[:, : self._n] @ self.frame.basis.T + length[:, None] * away
+        inside = reduced_sgd.map_each(theta[:, : self._n], self.frame.basis.T)
+        return inside + length[:, None] * away
