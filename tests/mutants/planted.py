@@ -49,8 +49,9 @@ FAULTS = (
         """\
 away = self._noise.draw_direction(self.frame)
 length = np.linalg.norm(theta[:, self._n:], axis=1)
-return theta[:, :self._n] @ self.frame.basis.T + length[:, None] * away""",
-        "return theta[:, :self._n] @ self.frame.basis.T",
+inside = reduced_sgd.map_each(theta[:, :self._n], self.frame.basis.T)
+return inside + length[:, None] * away""",
+        "return reduced_sgd.map_each(theta[:, :self._n], self.frame.basis.T)",
         "What is released lies in the span of the rows, so that a record outside of the span of the"
         " others is seen at once; noisy_gd on the ball with p > 2 (n + T).",
         ("run", *WIDE, "mechanism=noisy_gd", "mechanism.steps=8"),
