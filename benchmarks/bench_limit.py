@@ -2,12 +2,11 @@
 
     python -m benchmarks.bench_limit [--trials 60]
 
-With the optimum inside the set and noise that is small against what the records say, no unbiased
-use of gradients with noise nu on their mean does better than its minimiser moved by H^-1 noise: an
-excess risk of (nu^2 / 2) tr H^-1, H the Hessian of the sum at the optimum. A row for each cell
-with relative noise below 0.002 and the optimum within 0.9 of the radius: the mean and the median
-excess risk over that limit, and the median of (nu^2 / 2) times a sum of chi^2 over it, which a
-median can be compared with.
+With the optimum inside the set and little noise, the minimiser of the objective plus a linear term
+of noise nu moves by H^-1 times that noise: its mean excess risk is (nu^2 / 2) tr H^-1, H the
+Hessian of the sum at the optimum. A row for each cell with relative noise below 0.002 and the
+optimum within 0.9 of the radius: the mean and the median excess risk over that limit, and the
+median of that minimiser over it, which a median can be compared with.
 """
 
 from __future__ import annotations
