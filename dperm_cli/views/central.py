@@ -13,7 +13,7 @@ from scipy import sparse
 from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.symmetric import pack_symmetric
-from dperm_cli.datasets.shared.row_rules import bound_rows
+from dperm_cli.datasets.shared.row_rules import bound_rows, take_columns
 from dperm_cli.loops import box_muller, exact_scores, sgd
 from dperm_cli.losses.base import weighted_gram
 from dperm_cli.losses.shared.score_units import ScoreUnits
@@ -269,8 +269,7 @@ class CentralView:
             row_bound: rows of these columns are shortened to this norm, whatever they were.
             constraint: the set of parameters for these columns.
         """
-        rows = clip_rows(self._problem.data.x[:, columns], row_bound)
-        rows = rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
+        rows = take_columns(self._problem.data.x, columns, row_bound)
         return self._show_rows(rows, row_bound, constraint, self._problem.data.entry_bound)
 
     def map_each_row(

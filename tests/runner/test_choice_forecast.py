@@ -1,17 +1,21 @@
-"""``dperm plan tune=``: whether a private choice of the radius pays."""
+"""``dperm plan tune=``: whether a private choice of radius, ridge or scaling pays."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dperm_cli
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.problem import Problem
 from dperm_cli.runner.forecasts import choice_forecast
 from dperm_cli.runner.verbs import plan as verb
 from dperm_cli.runner.verbs.plan_request import parse_request
+from dperm_cli.solvers.optimum import solve
 
 PROBLEM = ["task=binary", "p=3", "n=2000", "epsilon=1"]
 RADII = "tune={constraint.radius: [1, 10]}"
@@ -67,6 +71,85 @@ def test_a_small_radius_pays_for_what_it_cannot_reach():
     assert small[MEDIAN] > 100.0 * large[MEDIAN]
 
 
+def test_a_ridge_is_judged_without_it():
+    """What a candidate's ridge costs without noise is that of its minimiser, solved here anew."""
+    ridge = 0.1
+    words = ["like=breast_cancer", "epsilon=1", f"tune={{ridge: [0, {ridge}]}}"]
+    question = parse_request(words).question
+    asked = [choice_forecast._at(question, {"ridge": one}) for one in (0.0, ridge)]
+    least = choice_forecast._find_least(question, asked)
+    spec = question.spec(question.like.n, 1.0)
+    plain, shrunk = (
+        Problem(question.like, spec.form, spec.constraint, one, 0.0) for one in (0.0, ridge)
+    )
+    expected = (plain.objective(solve(shrunk).theta) - solve(plain).value) / question.like.n
+    costs = [np.unique(one.curves.optima - least) for one in asked]
+    assert costs[0] == pytest.approx([0.0], abs=1e-9)
+    assert costs[1] == pytest.approx(expected, rel=1e-3)
+    assert np.all(np.diff(asked[1].curves.risks, axis=1) >= 0.0)
+
+
+def test_a_large_ridge_pays_for_what_it_shrinks():
+    """At much epsilon the risk is what the ridge costs. The run's own is no candidate here."""
+    found = foresee("epsilon=100", "tune={ridge: [0.001, 1]}")
+    small, large = (
+        next(row for row in found.rows if row["ridge"] == one) for one in (0.001, 1.0)
+    )  # fmt: skip
+    assert large[MEDIAN] > 10.0 * small[MEDIAN]
+    assert "at ridge=0.001" in found.verdict
+    assert "radius" not in found.rows[0]
+
+
+def test_every_combination_has_a_row():
+    found = foresee("tune={constraint.radius: [1, 10], ridge: [0, 0.1]}")
+    asked = [(row["constraint.radius"], row["ridge"]) for row in found.rows]
+    assert sorted(one for one in asked if one[0]) == [(1.0, 0.0), (1.0, 0.1), (10.0, 0.0),
+                                                      (10.0, 0.1)]  # fmt: skip
+    assert (None, None) in asked
+
+
+@pytest.mark.parametrize(
+    ("dataset", "epsilon", "tune"),
+    [
+        ("diabetes", 5, "tune={dataset.scaling: [none, bounds]}"),
+        ("diabetes", 1, "tune={ridge: [0, 0.01, 0.1]}"),
+        ("breast_cancer", 3, "tune={ridge: [0, 0.1]}"),
+    ],
+)
+def test_public_records_show_what_a_choice_does(dataset, epsilon, tune, tmp_path):
+    """A forecast runs on them: a run with other noise is within twice of it."""
+    words = [f"epsilon={epsilon}", tune]
+    foreseen = dperm_cli.plan(f"like={dataset}", *words)
+    chosen = next(row for row in foreseen.rows if row["choice"] != "none")
+    assert chosen["source"] == "run on like"
+    assert "both are runs on the public records" in foreseen.verdict
+    study = dperm_cli.run(f"dataset={dataset}", *words, "trials=40", f"out={tmp_path}",
+                          progress=False)  # fmt: skip
+    ratio = chosen[MEDIAN] / study.frame()["excess_risk_per_record_median"].iloc[0]
+    assert 0.5 <= ratio <= 2.0
+
+
+def test_the_page_has_the_figures_of_its_command():
+    page = (Path(__file__).parents[2] / "docs" / "plan.md").read_text()
+    words = re.search(r"dperm plan (like=\S+) (epsilon=\S+) '(tune=\S+ \[none, bounds\]})'", page)
+    told = re.search(r"not pay: ([\d.]+) a record with it, ([\d.]+) without it", page)
+    assert words
+    assert told
+    found = dperm_cli.plan(*words.groups())
+    medians = {row["choice"]: row[MEDIAN] for row in reversed(found.rows)}
+    expected = medians["private selection"], medians["none"]
+    assert [float(one) for one in told.groups()] == pytest.approx(expected, rel=0.02)
+    assert "does not pay" in found.verdict
+
+
+def test_problems_that_are_not_simulated_are_refused_in_one_line(capsys):
+    words = ["task=binary", "p=200", "n=1000", "epsilon=1", "constraint=box"]
+    for more in ([], [RADII.replace("constraint.radius", "ridge")]):
+        assert verb.plan([*words, *more]) == 1
+        told = capsys.readouterr().out
+        assert "does not fit: every mechanism: constraint=box is simulated up to 120" in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -105,14 +188,14 @@ def test_python_and_the_command_line_have_the_verdict(capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["tune={ridge: [0, 1]}"], "only a choice of constraint.radius is foreseen"),
+        (["tune={dataset.scaling: [none, bounds]}"], "is foreseen with like=DATASET alone"),
         ([RADII, "constraint.radius=3"], "is chosen by tune="),
         (["tune={constraint.radius: []}"], "must be a list"),
         ([RADII, "figure=true"], "is not for tune="),
     ],
 )
 def test_what_is_not_foreseen_is_one_line(words, told):
-    with pytest.raises(InputError, match=r"tune|radius|figure") as caught:
+    with pytest.raises(InputError, match=r"tune|radius|figure|scaling") as caught:
         parse_request([*PROBLEM, *words])
     assert told in str(caught.value)
     with pytest.raises(InputError, match="target"):
@@ -120,5 +203,6 @@ def test_what_is_not_foreseen_is_one_line(words, told):
 
 
 def test_sets_without_a_radius_are_refused_with_the_reason():
-    with pytest.raises(Exception, match="ball about the origin"):
-        foresee(RADII, "constraint=simplex")
+    found = foresee(RADII, "constraint=simplex")
+    assert not found.rows
+    assert "ball about the origin" in found.refusals["every mechanism"]

@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import dperm_cli
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.attack_risk import find_attack_risk
 from dperm_cli.privacy.accounting.calibrate import mu
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.privacy.events import Gaussian, Laplace
+from dperm_cli.runner.forecasts import risk_curves
 from dperm_cli.runner.forecasts.forecast import make_forecast
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves
 from dperm_cli.runner.verbs.plan_request import parse_request
@@ -39,9 +42,24 @@ def test_pure_noise_leaves_no_more_than_its_epsilon():
 
 
 def test_a_curve_is_quadratic_below_its_least_noise():
-    curves = RiskCurves(np.array([0.1, 1.0]), np.array([[0.01, 1.0]]), np.ones(1), np.zeros(1))
+    ones, zeros = np.ones(1), np.zeros(1)
+    risks = np.array([[0.01, 1.0]])
+    curves = RiskCurves(np.array([0.1, 1.0]), risks, ones, zeros, zeros, ones)
     assert curves.at(0.01) == pytest.approx([1e-4])
     assert curves.at(10.0) == pytest.approx([1.0])
+
+
+def test_sparse_public_records_have_the_curves_of_dense_ones(monkeypatch):
+    question = parse_request(["like=breast_cancer", "epsilon=1"]).question
+    data, spec = question.like, question.spec(100, 1.0)
+    monkeypatch.setattr(risk_curves, "STEPS", 20)
+    monkeypatch.setattr(risk_curves, "OPTIMUM_STEPS", 50)
+    rows = data.with_rows(sparse.csr_array(data.x))
+    found, expected = (risk_curves.simulate_public(spec, one) for one in (rows, data))
+    assert np.array_equal(found.risks, expected.risks)
+    monkeypatch.setattr(risk_curves, "MOST_NUMBERS", 10)
+    with pytest.raises(Unsupported, match="too many to simulate"):
+        risk_curves.simulate_public(spec, rows)
 
 
 @pytest.mark.parametrize("radius", [1.0, 10.0])

@@ -54,6 +54,12 @@ def _bound_block(x: Rows, rule: str, bound: float, norm: float) -> Rows:
     return np.where(long[:, None], scaled, x)
 
 
+def take_columns(x: Rows, columns: slice, bound: float) -> Rows:
+    """Some columns of x [n, p], with rows longer than ``bound`` shortened to it."""
+    rows = bound_rows(x[:, columns], "clip", bound)
+    return rows if sparse.issparse(rows) else np.ascontiguousarray(rows)
+
+
 def row_norms(x: Rows, norm: float = 2.0) -> np.ndarray:
     """The norm (1, 2 or inf) of each row of x, shape [n]."""
     if norm == math.inf:

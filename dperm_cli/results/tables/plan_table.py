@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dperm_cli.results.records.row_facts import Row, format_value
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid, make_field
 
-CHOICE = (
-    make_field("choice", "choice", left=True),
-    make_field("constraint.radius", "radius"),
-)
+CHOICE = {
+    "choice": make_field("choice", "choice", left=True),
+    "constraint.radius": make_field("constraint.radius", "radius"),
+    "ridge": make_field("ridge", "ridge"),
+    "dataset.scaling": make_field("dataset.scaling", "scaling", left=True),
+}
 NOTES = (
     "excess risk: per record, above the non-private optimum. median from, to: where the median may "
     "lie; 5 and 95 %: of single releases.",
@@ -26,7 +28,7 @@ def format_table(
     """Aligned plain text: what was read, the table, whether a choice pays, what does not fit."""
     blocks = [_format_head(rows, target)]
     if rows:
-        fields = [*(CHOICE if "choice" in rows[0] else ()), *_fields()]
+        fields = [*(field for key, field in CHOICE.items() if key in rows[0]), *_fields()]
         body = tuple(tuple(one.text(row) for one in fields) for row in rows)
         blocks.append(format_grid(Section((), tuple(fields), body)))
         blocks.append("\n".join(NOTES))

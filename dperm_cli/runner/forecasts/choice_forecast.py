@@ -1,4 +1,4 @@
-"""Forecast whether a private choice among radii pays, at the same budget as no choice at all."""
+"""Forecast whether a private choice among candidates pays, at the budget of no choice at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.candidate_lists import RADIUS
+from dperm_cli.core.candidate_lists import RIDGE, SCALING
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.mechanisms.base import Plan
@@ -20,41 +20,48 @@ from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw
 from dperm_cli.results.records.row_facts import format_value
 from dperm_cli.runner.forecasts import forecast
 from dperm_cli.runner.forecasts.forecast import Answer, Forecast, PlanQuestion
+from dperm_cli.runner.forecasts.rehearsal import Rehearsal
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves
 
 NO_CHOICE = "none"
 DRAWS = 16  # of the number of runs and of their candidates, for each curve
-FREE = "sufficient_statistics"
+FREE, EVERY = "sufficient_statistics", "every mechanism"
 
 
 def answer(question: PlanQuestion, attacks: bool = True) -> Forecast:
-    """The forecast of a question, with or without a choice."""
-    if question.tune is None:
-        return forecast.make_forecast(question, attacks)
-    return compare_with_choice(question, attacks)
+    """The forecast of a question, with or without a choice; a refusal where nothing is foreseen."""
+    try:
+        if question.tune is None:
+            return forecast.make_forecast(question, attacks)
+        return compare_with_choice(question, attacks)
+    except Unsupported as reason:
+        return Forecast([], {EVERY: str(reason)})
 
 
 def compare_with_choice(question: PlanQuestion, attacks: bool = True) -> Forecast:
     """A row for each candidate without a choice, one with it, and whether it pays.
 
-    Risk is that over the optimum of the largest candidate's set, on the same simulated problems
-    with the same noise. Without a choice the best mechanism runs at one candidate with the whole
-    budget. With it, runs have the noise that is left to them; their number, candidates and noisy
-    scores are drawn. Where statistics are shared the choice is taken to find the best candidate.
+    Risk is that over the optimum of the largest candidate's set and all columns with the ridge of
+    the question, on the same simulated problems with the same noise, or in runs on public records.
+    Without a choice the best mechanism runs at one candidate with the whole budget. With it, runs
+    have the noise that is left to them; on simulated problems their number, candidates and noisy
+    scores are drawn, and where statistics are shared the choice is taken to find the best.
     """
     assert question.tune is not None
     choices = tuning_candidates.list_choices(question.tune)
+    if question.like is not None:
+        question = replace(question, rehearsal=Rehearsal(question.like))
     asked = [_at(question, choice) for choice in choices]
-    curves = [_lift(one, asked) for one in asked]
+    least = _find_least(question, asked)
     rows, refusals = [], dict[str, str]()
-    for one, lift, choice in zip(asked, curves, choices, strict=True):
-        fixed = _find_fixed(one, lift, refusals)
+    for one, choice in zip(asked, choices, strict=True):
+        fixed = _find_fixed(one, _curves(one).optima - least, refusals)
         if fixed is not None:
-            rows.append((one, fixed, {"choice": NO_CHOICE, RADIUS: choice[RADIUS]}))
+            rows.append((one, fixed, {"choice": NO_CHOICE, **choice}))
     if not rows:
         return Forecast([], refusals)
     try:
-        chosen = _find_chosen(question, asked, curves)
+        chosen = _find_chosen(question, asked, least)
     except Unsupported as reason:
         told = [_tell(*row, attacks) for row in _sort(rows)]
         words = f"with these mechanisms nothing can be chosen privately: {reason}"
@@ -68,19 +75,23 @@ Row = tuple[PlanQuestion, Answer, dict[str, Any]]
 
 
 def _at(question: PlanQuestion, choice: Mapping[str, float]) -> PlanQuestion:
-    """The question on the set of a candidate, with curves of the problems that all share."""
-
-    def make_constraint(facts: Any, epsilon: float) -> Any:
-        return tuning_candidates.change_set(question.make_constraint(facts, epsilon), choice)
-
-    own = replace(question, make_constraint=make_constraint, tune=None, curves=None)
-    return replace(own.simulate(), rehearsal=None)
+    """The question at a candidate, with curves of the problems that all share."""
+    return replace(question, choice=choice, tune=None, curves=None).simulate()
 
 
-def _lift(one: PlanQuestion, asked: list[PlanQuestion]) -> np.ndarray:
-    """By how much the optimum of a candidate's set is above that of the widest, [curves]."""
-    widest = np.max([_curves(other).floors for other in asked], axis=0)
-    return widest - _curves(one).floors
+def _find_least(question: PlanQuestion, asked: list[PlanQuestion]) -> np.ndarray:
+    """The optimum that all are judged against, [curves].
+
+    It is that of the largest set with the question's own ridge and all columns, which need not be
+    a candidate.
+    """
+    assert question.tune is not None
+    judges = asked
+    if SCALING in question.tune or question.regulariser.ridge not in question.tune.get(
+        RIDGE, [question.regulariser.ridge]
+    ):
+        judges = [*asked, replace(question, tune=None, curves=None).simulate()]
+    return np.min([_curves(one).optima for one in judges], axis=0)
 
 
 def _curves(question: PlanQuestion) -> RiskCurves:
@@ -91,7 +102,7 @@ def _curves(question: PlanQuestion) -> RiskCurves:
 def _find_fixed(
     question: PlanQuestion, lift: np.ndarray, refusals: dict[str, str]
 ) -> Answer | None:
-    """The best mechanism at one candidate, with the whole budget."""
+    """The best mechanism at one candidate, with the whole budget; ``lift`` is added to its risk."""
     assert question.n is not None
     assert question.epsilon is not None
     found = []
@@ -102,45 +113,49 @@ def _find_fixed(
             refusals[name_of(mechanism)] = str(reason)
             continue
         found.append(Answer(mechanism, best, question.n, question.epsilon, risks + lift))
-    return min(found, key=lambda one: (one.median, one.found.name), default=None)
+    found.sort(key=lambda one: (one.median, one.found.name))
+    return next(iter(forecast.rehearse_best(question, found)), None)
 
 
-def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], lifts: list[np.ndarray]) -> Row:
+def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], least: np.ndarray) -> Row:
     """What a choice gives: that of the mechanism which ``tune=`` of ``dperm run`` takes."""
     assert question.n is not None
     assert question.epsilon is not None
+    assert question.tune is not None
     spec = question.spec(question.n, question.epsilon)
     names = {name_of(one): one for one in question.mechanisms.candidates}
     form: Any = spec.form
     inner = names[FREE] if form.quadratic and FREE in names else question.mechanisms
     if len(names) == 1:
         (inner,) = names.values()
-    selection = PrivateSelection(candidates=question.tune or {}, inner=inner)
+    selection = PrivateSelection(candidates=question.tune, inner=inner)
     budget = question.budget(inner, question.n, question.epsilon)
     plan = selection.plan(spec, budget)
     mechanism = names[plan.settings["inner"]["name"]]
     free, risks = isinstance(plan.inner, Plan), []
-    for place, (one, lift) in enumerate(zip(asked, lifts, strict=True)):
+    for place, one in enumerate(asked):
         own = one.spec(question.n, question.epsilon)
         run: Any = plan.inner if free else plan.inner[place]  # type: ignore[index]
         foreseen: Any = mechanism.predict_risk
         curves = _curves(one)
-        risks.append(
-            lift + forecast.correct_risks(curves, own, name_of(mechanism), foreseen(own, run))
-        )
+        risk = forecast.correct_risks(curves, own, name_of(mechanism), foreseen(own, run))
+        risks.append(curves.optima - least + risk)
     curves = _curves(asked[0])
-    widest = np.max([_curves(one).floors for one in asked], axis=0)
+    floors = curves.starts - least
     if free:
         ends, draws = np.min(risks, axis=0), 1
     else:
         score = plan.settings["tuning"]["score_noise"] / spec.n
         law, pure, draws = selection.find_law(budget), budget.delta == 0.0, DRAWS
-        ends = _draw_choices(law, (score, pure), np.array(risks), widest, curves.problems)
-    problems, floors = np.repeat(curves.problems, draws), np.repeat(widest, draws)
+        ends = _draw_choices(law, (score, pure), np.array(risks), floors, curves.problems)
+    problems, floors = np.repeat(curves.problems, draws), np.repeat(floors, draws)
     seen = replace(asked[0], curves=replace(curves, problems=problems, floors=floors))
     found = Prediction(name_of(mechanism), mechanism, plan, float(np.median(ends)))
     answer = Answer(mechanism, found, question.n, question.epsilon, ends)
-    return seen, answer, {"choice": plan.settings["tuning"]["how"], RADIUS: None}
+    if forecast.can_rehearse(question, answer):
+        risks = question.rehearse(selection, plan, answer)
+        answer = replace(answer, risks=risks, source=forecast.RUN)
+    return seen, answer, {"choice": plan.settings["tuning"]["how"]} | dict.fromkeys(question.tune)
 
 
 def _draw_choices(
@@ -177,15 +192,27 @@ def _tell(question: PlanQuestion, answer: Answer, own: Mapping[str, Any], attack
 
 def _judge(fixed: Row, chosen: Row) -> str:
     """One line: whether the choice has less risk than the best candidate without one."""
+    without, with_it = fixed[1].median, chosen[1].median
+    pays = "pays" if with_it < without else "does not pay"
+    keys = [key for key in fixed[2] if key != "choice"]
+    told = ", ".join(f"{key}={format_value(fixed[2][key])}" for key in keys)
+    return (
+        f"the choice ({chosen[2]['choice']}) {pays}: risk {format_value(with_it)} with it, "
+        f"{format_value(without)} without it at {told} and the same budget; "
+        f"{_compare_problems(fixed, chosen)}"
+    )
+
+
+def _compare_problems(fixed: Row, chosen: Row) -> str:
+    """On how many simulated problems the choice is better, or what was run in their place."""
+    sources = [row[1].source for row in (fixed, chosen)]
+    if forecast.SIMULATED not in sources:
+        return "both are runs on the public records"
+    if forecast.RUN in sources:
+        return "one of them is simulated"
     medians = []
     for question, answer, _ in (fixed, chosen):
         problems = _curves(question).problems
         medians.append([np.median(answer.risks[problems == one]) for one in np.unique(problems)])
     better = sum(with_it < without for without, with_it in zip(*medians, strict=True))
-    without, with_it = fixed[1].median, chosen[1].median
-    pays = "pays" if with_it < without else "does not pay"
-    return (
-        f"the choice ({chosen[2]['choice']}) {pays}: risk {format_value(with_it)} with it, "
-        f"{format_value(without)} without it at {RADIUS}={format_value(fixed[2][RADIUS])} and the "
-        f"same budget; it is better on {better} of {len(medians[0])} simulated problems"
-    )
+    return f"it is better on {better} of {len(medians[0])} simulated problems"

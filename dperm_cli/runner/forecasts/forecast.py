@@ -11,12 +11,13 @@ import numpy as np
 from scipy import optimize
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.mechanisms.base import Mechanism
+from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.combinators.auto import Auto
 from dperm_cli.mechanisms.shared import predicted_risk
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
 from dperm_cli.mechanisms.shared.predicted_risk import Prediction
 from dperm_cli.mechanisms.shared.secure_plan import secure_plan
+from dperm_cli.mechanisms.shared.tuning_candidates import Choice, change_facts
 from dperm_cli.privacy.accounting.attack_risk import AttackRisk, find_attack_risk
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data, PublicFacts
@@ -24,7 +25,7 @@ from dperm_cli.problem.problem import ProblemSpec, spec_of
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.cells.cell_budget import delta_of, plan_with_reserve
 from dperm_cli.runner.forecasts.likely_range import find_likely_range
-from dperm_cli.runner.forecasts.rehearsal import Rehearsal
+from dperm_cli.runner.forecasts.rehearsal import Rehearsal, take_choice
 from dperm_cli.runner.forecasts.risk_curves import RiskCurves, simulate_public, simulate_synthetic
 from dperm_cli.runner.sweep.preflight import guess_release
 
@@ -74,6 +75,8 @@ class PlanQuestion:
         curves: risk by noise, of ``simulate``.
         rehearsal: runs on the public records, of ``simulate``; None without such records.
         tune: candidates of a private choice, by key, or None.
+        choice: the candidate that is in force, empty where there is none. What is found is judged
+            without it.
     """
 
     facts: PublicFacts
@@ -90,12 +93,14 @@ class PlanQuestion:
     like: Data | None = None
     curves: RiskCurves | None = None
     rehearsal: Rehearsal | None = None
-    tune: Mapping[str, list[float]] | None = None
+    tune: Mapping[str, list[Any]] | None = None
+    choice: Choice = field(default_factory=dict)
 
     def spec(self, n: int, epsilon: float) -> ProblemSpec:
         """The public facts of the problem at a number of records."""
         facts = replace(self.facts, n=n)
-        return spec_of(facts, self.loss, self.make_constraint(facts, epsilon), self.regulariser)
+        found = spec_of(facts, self.loss, self.make_constraint(facts, epsilon), self.regulariser)
+        return change_facts(found, self.choice) if self.choice else found
 
     def budget(self, mechanism: Mechanism, n: int, epsilon: float) -> Budget:
         """What may be spent; its delta is 0 where none is asked for."""
@@ -108,11 +113,19 @@ class PlanQuestion:
         """The question with its curves, which serve every n, epsilon and relation."""
         if self.curves is not None:
             return self
-        spec = self.spec(self.n or 1000, self.epsilon or 1.0)
+        spec, ridge = self.spec(self.n or 1000, self.epsilon or 1.0), self.regulariser.ridge
         if self.like is None:
-            return replace(self, curves=simulate_synthetic(spec))
-        curves = simulate_public(spec, self.like)
-        return replace(self, curves=curves, rehearsal=Rehearsal(self.like))
+            return replace(self, curves=simulate_synthetic(spec, judged_ridge=ridge))
+        curves = simulate_public(spec, take_choice(self.like, self.choice), judged_ridge=ridge)
+        return replace(self, curves=curves, rehearsal=self.rehearsal or Rehearsal(self.like))
+
+    def rehearse(self, mechanism: Mechanism, plan: Plan, answer: Answer) -> np.ndarray:
+        """Risks of runs on the public records, over the optimum without a choice, [trials]."""
+        assert self.rehearsal is not None
+        spec = self.spec(answer.n, answer.epsilon)
+        judge = replace(self, choice={}).spec(answer.n, answer.epsilon)
+        relation = plan.guarantee.relation
+        return self.rehearsal.measure(mechanism, plan, relation, spec, self.choice, judge)
 
 
 @dataclass(frozen=True)
@@ -145,7 +158,7 @@ def make_forecast(question: PlanQuestion, attacks: bool = True) -> Forecast:
             refusals[name_of(mechanism)] = str(reason)
     answers.sort(key=lambda one: _order(question, one))
     if question.rehearsal is not None:
-        answers = _rehearse_best(question, answers)
+        answers = rehearse_best(question, answers)
     rows = [make_row(question, one, attacks) for one in answers]
     return Forecast(rows, refusals)
 
@@ -188,7 +201,7 @@ def _order(question: PlanQuestion, answer: Answer) -> tuple[float, str]:
     return (answer.median if question.epsilon is not None else answer.epsilon), answer.found.name
 
 
-def _rehearse_best(question: PlanQuestion, answers: list[Answer]) -> list[Answer]:
+def rehearse_best(question: PlanQuestion, answers: list[Answer]) -> list[Answer]:
     """The answers, of which the first few come from runs on the public records: those first."""
     if not answers:
         return []
@@ -199,20 +212,24 @@ def _rehearse_best(question: PlanQuestion, answers: list[Answer]) -> list[Answer
     return sorted(run, key=lambda one: _order(question, one)) + others
 
 
+def can_rehearse(question: PlanQuestion, answer: Answer) -> bool:
+    """Whether there are public records, and runs on them are small enough."""
+    if question.rehearsal is None:
+        return False
+    seconds, _memory = _guess(question, answer)
+    return question.rehearsal.can_run(question.spec(answer.n, answer.epsilon), seconds)
+
+
 def _rehearse(question: PlanQuestion, answer: Answer) -> Answer:
     """The answer by runs on the public records; by curves where those would be too large.
 
     What is sought is found on the curves, for a target that is corrected by what a run at the
     place found last has shown.
     """
-    assert question.rehearsal is not None
     for _ in range(1 if question.target is None else ROUNDS):
-        spec = question.spec(answer.n, answer.epsilon)
-        seconds, _memory = _guess(question, answer)
-        if not question.rehearsal.can_run(spec, seconds):
+        if not can_rehearse(question, answer):
             return answer
-        plan, relation = answer.found.plan, answer.found.plan.guarantee.relation
-        risks = question.rehearsal.measure(answer.mechanism, plan, relation, spec)
+        risks = question.rehearse(answer.mechanism, answer.found.plan, answer)
         run = replace(answer, risks=risks, source=RUN)
         if question.target is None or run.median <= 0.0:
             return run
@@ -370,8 +387,9 @@ def _bracket(
 
 def _guess(question: PlanQuestion, answer: Answer) -> tuple[float, int]:
     """Seconds and bytes of one release, roughly."""
-    facts = replace(question.facts, n=answer.n)
-    return guess_release(answer.found.plan, facts, int(question.loss.dimension(facts)))
+    spec = question.spec(answer.n, answer.epsilon)
+    facts = replace(question.facts, n=answer.n, p=spec.bounds.columns)
+    return guess_release(answer.found.plan, facts, spec.p)
 
 
 def make_row(question: PlanQuestion, answer: Answer, attacks: bool) -> dict[str, Any]:

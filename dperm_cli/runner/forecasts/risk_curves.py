@@ -22,6 +22,7 @@ TARGET_SPREAD = 0.4  # standard deviation of targets over their bound
 # noise: length over that of one record's gradient bound
 NOISES = np.logspace(-4.0, 1.0, 11)
 LEAST_RECORDS, RECORDS_PER_COLUMN, MOST_RECORDS = 200, 3, 2000
+MOST_NUMBERS = 5 * 10**6  # records times columns of sparse rows: 40 MB
 MOST_COLUMNS = 120  # with more, the length of the noise is kept
 FEW_COLUMNS = 40
 DRAWS = {True: 6, False: 3}  # of a synthetic problem, with few columns or many
@@ -38,14 +39,19 @@ class RiskCurves:
     Attributes:
         noises: lengths of the noise on the mean gradient, ascending, [u].
         risks: excess risk per record, ascending in u, [curves, u].
-        floors: that of the centre of the set, which needs no data, [curves].
+        floors: that of the centre of the set, which needs no data, with the problem's own ridge,
+            [curves].
         problems: the number of the problem that a curve is of, [curves].
+        optima: the judged objective per record at the minimiser without noise, [curves].
+        starts: the judged objective per record at the centre of the set, [curves].
     """
 
     noises: np.ndarray
     risks: np.ndarray
     floors: np.ndarray
     problems: np.ndarray
+    optima: np.ndarray
+    starts: np.ndarray
 
     def at(self, noise: float) -> np.ndarray:
         """The risk of each curve at a noise, [curves]; below the least noise it is quadratic."""
@@ -56,12 +62,15 @@ class RiskCurves:
         return np.exp(found + 2.0 * min(0.0, place - known[0]))
 
 
-def simulate_synthetic(spec: ProblemSpec, seed: int = 0) -> RiskCurves:
+def simulate_synthetic(
+    spec: ProblemSpec, seed: int = 0, judged_ridge: float | None = None
+) -> RiskCurves:
     """Curves of generated problems with three spectra and three strengths of the signal.
 
     Args:
         spec: the public facts of the problem that they stand for.
         seed: of records and noise.
+        judged_ridge: that of the objective which judges what is found; None for that of ``spec``.
 
     Raises:
         Unsupported: the loss has no form that can be minimised here.
@@ -74,25 +83,41 @@ def simulate_synthetic(spec: ProblemSpec, seed: int = 0) -> RiskCurves:
     for place, (power, strength) in enumerate(itertools.product(SPECTRA, range(3))):
         rng = generator(seed_sequence(seed, "plan", str(place)))
         data = _generate(spec, records, columns, power, strength, rng)
-        found.append(_simulate(_make_problem(spec, data, constraint), spec.lipschitz, draws, rng))
+        problem = _make_problem(spec, data, constraint)
+        judge = _judge_by(problem, judged_ridge)
+        found.append(_simulate(problem, judge, spec.lipschitz, draws, rng))
     return _join(found)
 
 
-def simulate_public(spec: ProblemSpec, data: Data, seed: int = 0) -> RiskCurves:
+def simulate_public(
+    spec: ProblemSpec, data: Data, seed: int = 0, judged_ridge: float | None = None
+) -> RiskCurves:
     """Curves of public records, a sample of them where there are many."""
     rng = generator(seed_sequence(seed, "plan", "like"))
     if data.n > MOST_RECORDS:
         data = data.take(np.sort(rng.choice(data.n, MOST_RECORDS, replace=False)))
     if not isinstance(data.x, np.ndarray):
-        raise Unsupported(f"like={data.name} has sparse rows, which are not simulated")
+        if data.n * data.p > MOST_NUMBERS:
+            words = f"{data.p} columns are too many to simulate {data.n} records of"
+            raise Unsupported(f"like={data.name} is sparse, and its {words}")
+        data = data.with_rows(data.x.toarray(), x_test=None, y_test=None)
     problem = _make_problem(spec, data, spec.constraint)
-    return _join([_simulate(problem, spec.lipschitz, PUBLIC_DRAWS, rng)])
+    judge = _judge_by(problem, judged_ridge)
+    return _join([_simulate(problem, judge, spec.lipschitz, PUBLIC_DRAWS, rng)])
+
+
+def _judge_by(problem: Problem, ridge: float | None) -> Problem:
+    """The same problem with another ridge."""
+    if ridge is None or ridge == problem.ridge:
+        return problem
+    return Problem(problem.data, problem.loss, problem.constraint, ridge, problem.lasso)
 
 
 def _join(found: Sequence[RiskCurves]) -> RiskCurves:
-    risks, floors = ([getattr(one, name) for one in found] for name in ("risks", "floors"))
+    names = ("risks", "floors", "optima", "starts")
+    joined = {name: np.concatenate([getattr(one, name) for one in found]) for name in names}
     problems = np.repeat(np.arange(len(found)), [len(one.floors) for one in found])
-    return RiskCurves(found[0].noises, np.concatenate(risks), np.concatenate(floors), problems)
+    return RiskCurves(noises=found[0].noises, problems=problems, **joined)
 
 
 def _resize(spec: ProblemSpec, columns: int) -> Any:
@@ -145,20 +170,41 @@ def _generate(
                            classes=spec.bounds.classes)  # fmt: skip
 
 
-def _simulate(problem: Problem, gradient: float, draws: int, rng: Any) -> RiskCurves:
-    """Minimise with a linear term of noise; its direction is shared by all lengths."""
+def _simulate(
+    problem: Problem, judge: Problem, gradient: float, draws: int, rng: Any
+) -> RiskCurves:
+    """Minimise ``problem`` with a linear term of noise; ``judge`` says how good the points are.
+
+    The direction of the noise is shared by all lengths. Where the judge has another ridge, a point
+    that noise has moved can be better than the one without noise. So the mean of the noise and of
+    its opposite counts there.
+    """
     directions = rng.standard_normal((draws, problem.p)) / math.sqrt(problem.p)
     noises = NOISES * gradient
     terms = (directions[:, None] * noises[:, None]).reshape(-1, problem.p)
     centre = np.atleast_2d(problem.constraint.centre())
     best = _minimise(problem, np.zeros_like(centre), centre, OPTIMUM_STEPS)
-    ends = _minimise(problem, terms, np.repeat(best, len(terms), axis=0), STEPS)
-    values = problem.objective(ends) / problem.data.n
-    least = min(float(problem.objective(best)[0]) / problem.data.n, float(values.min()))
+    starts = np.repeat(best, len(terms), axis=0)
+    values = _mean_objective(judge, _minimise(problem, terms, starts, STEPS))
+    least, start = (float(_mean_objective(judge, one)[0]) for one in (best, centre))
+    if judge is problem:
+        least = min(least, float(values.min()))
+        floor = start - least
+    else:
+        opposite = _minimise(problem, -terms, starts, STEPS)
+        values = 0.5 * (values + _mean_objective(judge, opposite))
+        own = _mean_objective(problem, np.concatenate([centre, best]))
+        floor = float(own[0] - own[1])
     risks = np.maximum(values - least, LEAST_EXCESS).reshape(draws, -1)
-    floor = max(float(problem.objective(centre)[0]) / problem.data.n - least, LEAST_EXCESS)
-    risks = np.maximum.accumulate(risks, axis=1)
-    return RiskCurves(noises, risks, np.full(draws, floor), np.zeros(draws, dtype=int))
+    return RiskCurves(
+        noises, np.maximum.accumulate(risks, axis=1), np.full(draws, max(floor, LEAST_EXCESS)),
+        np.zeros(draws, dtype=int), np.full(draws, least), np.full(draws, start),
+    )  # fmt: skip
+
+
+def _mean_objective(problem: Problem, points: np.ndarray) -> np.ndarray:
+    """The objective per record at each point, [points]."""
+    return problem.objective(points) / problem.data.n
 
 
 def _minimise(problem: Problem, terms: np.ndarray, start: np.ndarray, steps: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
-from dperm_cli.core.candidate_lists import RADIUS
+from dperm_cli.core.candidate_lists import RADIUS, SCALING
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.mechanisms.combinators import auto
@@ -22,7 +22,7 @@ from dperm_cli.runner.forecasts import forecast
 from dperm_cli.runner.forecasts.forecast import PlanQuestion
 
 TASKS = ("binary", "regression", "multiclass", "location")
-LIKE, TUNE = "like", "tune"
+LIKE, TUNE, LIKE_SCALING = "like", "tune", "like.scaling"
 LIKE_IS_PUBLIC = "like_is_public"
 FACTS = ("task", "p", "classes", "row_bound", "target_bound")  # of the data set in ``like``, else
 GROUPS = ("loss", "constraint", "privacy", LIKE)
@@ -61,7 +61,7 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Pla
     if LIKE not in settings:
         forecast.check_two(**given)
     tune = _read_tune(settings)
-    question = replace(_ask(settings, given, composer), tune=tune)
+    question = replace(_ask(settings, given, composer, tune or {}), tune=tune)
     out = settings.get("out")
     if out is None:
         words = [w for w in arguments if not w.startswith(("format=", "figure="))]
@@ -84,19 +84,23 @@ def _read_settings(request: Request) -> dict[str, Any]:
     return found
 
 
-def _read_tune(settings: dict[str, Any]) -> dict[str, list[float]] | None:
+def _read_tune(settings: dict[str, Any]) -> dict[str, list[Any]] | None:
     """The candidates of ``tune=``; the set becomes that of the largest."""
     if TUNE not in settings:
         return None
     found = tuning.check_tune(TUNE, settings[TUNE])
-    if RADIUS not in found or len(found) > 1:
-        words = f"only a choice of {RADIUS} is foreseen, as in {{{RADIUS}: [1, 10]}}"
-        raise InputError(TUNE, settings[TUNE], words)
-    for key in (RADIUS, "target", "figure"):
+    own = {RADIUS: RADIUS, SCALING: LIKE_SCALING}
+    chosen = [own[key] for key in own if key in found]
+    for key in (*chosen, "target", "figure"):
         if settings.get(key, False) is not False:
-            words = "is chosen by tune=: leave it out" if key == RADIUS else f"is not for {TUNE}="
+            words = "is chosen by tune=: leave it out" if key in chosen else f"is not for {TUNE}="
             raise InputError(key, settings[key], words)
-    settings[RADIUS] = max(found[RADIUS])
+    if SCALING in found and LIKE not in settings:
+        words = "what a scaling does to columns follows from their values"
+        allowed = f"is foreseen with {LIKE}=DATASET alone: {words}"
+        raise InputError(f"{TUNE}.{SCALING}", found[SCALING], allowed)
+    if RADIUS in found:
+        settings[RADIUS] = max(found[RADIUS])
     return found
 
 
@@ -116,7 +120,10 @@ def _keys_of(group: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {k.partition(".")[2]: v for k, v in settings.items() if k.startswith(f"{group}.")}
 
 
-def _ask(settings: Mapping[str, Any], given: Mapping[str, Any], composer: Composer) -> PlanQuestion:
+def _ask(
+    settings: Mapping[str, Any], given: Mapping[str, Any], composer: Composer,
+    tune: Mapping[str, list[Any]],
+) -> PlanQuestion:  # fmt: skip
     privacy = _privacy(settings, composer)
     delta = cell_schema.check_delta_or_auto(settings.get("delta", "auto"), privacy.name)
     noise = checks.choice("noise", settings.get("noise", "research"), ("research", "secure"))
@@ -125,7 +132,7 @@ def _ask(settings: Mapping[str, Any], given: Mapping[str, Any], composer: Compos
         cell_schema.check_key("ridge", settings.get("ridge", 0.0)),
         cell_schema.check_key("lasso", settings.get("lasso", 0.0)),
     )
-    like = _read_like(settings) if LIKE in settings else None
+    like = _read_like(settings, tune.get(SCALING)) if LIKE in settings else None
     facts = _facts(settings) if like is None else like.facts()
     if like is not None and given["n"] is None and None in (given["epsilon"], given["target"]):
         given = {**given, "n": facts.n}
@@ -198,8 +205,8 @@ def _mechanisms(settings: Mapping[str, Any], demands: Mapping[str, bool]) -> aut
     return auto.Auto(among=among, on_grid=demands["on_grid"], by_users=demands["by_users"])
 
 
-def _read_like(settings: Mapping[str, Any]) -> Data:
-    """The records of a public data set."""
+def _read_like(settings: Mapping[str, Any], scalings: list[str] | None) -> Data:
+    """The records of a public data set, with columns of every scaling that is a candidate."""
     from dperm_cli.runner.verbs.run import hold_machine, prepare
 
     name = settings[LIKE]
@@ -216,6 +223,8 @@ def _read_like(settings: Mapping[str, Any]) -> Data:
         if key in settings:
             raise InputError(key, settings[key], f"cannot stand beside {LIKE}, which says it")
     keys = [f"dataset.{key}={value}" for key, value in _keys_of(LIKE, settings).items()]
+    if scalings is not None:
+        keys.append(f"{TUNE}={{{SCALING}: [{', '.join(scalings)}]}}")
     study = study_plan.plan_study(parse([f"dataset={name}", *keys, "mechanism=noisy_gd"]))
     with hold_machine(study):
         (prepared,) = prepare(study.cells[:1])
