@@ -1,6 +1,6 @@
 """What is each constant of noisy_gd's dual averaging worth? The table of docs/proofs/noisy_gd.md.
 
-    python benchmarks/ablate_noisy_gd.py [--trials 40]
+    python -m benchmarks.ablate_noisy_gd [--trials 40]
 
 Median excess risks of data sets that are shipped and of two made ones, at three epsilons, both
 relations and radii 1 and 10. A row changes one constant or leaves one rule out: geometric mean and
@@ -16,6 +16,7 @@ from unittest import mock
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.bench_limit import keep_share
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient import noisy_gd
@@ -38,6 +39,7 @@ WITHOUT = [
     ("_limit_time", lambda self, share: share, "up to the worst-case time"),
     ("_still_moves", lambda self: np.zeros(len(self.point), bool), "the mean while it moves"),
     ("_is_damped", lambda self: np.zeros(len(self.point), bool), "the mean at the boundary"),
+    ("_find_share", keep_share, "no fall below a lower bound on the gradient"),
 ]
 
 

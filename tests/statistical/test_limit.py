@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from benchmarks import bench_limit
 from benchmarks.bench_utility import Source
+from dperm_cli.mechanisms.combinators.auto import Auto
+from dperm_cli.mechanisms.shared.dual_averaging import DualAveraging
 from dperm_cli.privacy.budget import Budget
 from tests.conftest import small_problem
 
@@ -28,6 +32,18 @@ def test_with_little_noise_the_default_is_near_the_limit():
     assert mean < 1.3
     assert exact == pytest.approx(0.87, abs=0.03)
     assert exact < 1.2 * median
+
+
+def test_a_share_that_does_not_fall_is_nearer_to_the_limit():
+    """The pull to the centre that docs/proofs/noisy_gd.md tells of; auto takes another there."""
+    problem, budget = Source(n=30_000, p=20, signal=0.5).make(), Budget(10.0, 1e-9, "add_remove")
+    usual = bench_limit.measure(problem, budget, 40)
+    with mock.patch.object(DualAveraging, "_find_share", bench_limit.keep_share):
+        steady = bench_limit.measure(problem, budget, 40)
+    assert usual is not None
+    assert steady is not None
+    assert steady[0] < 1.4 < 1.5 < usual[0]
+    assert Auto().plan(problem.spec(), budget).settings["chosen"] != "noisy_gd"
 
 
 def test_cells_with_much_noise_or_an_optimum_at_the_boundary_are_left_out():
