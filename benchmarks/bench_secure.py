@@ -41,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     "noisy_gd": {},
     "noisy_sgd": {"mechanism.steps": 200},
     "mirror_descent": {"constraint": "l1_ball"},
+    "newton": {},
     "one_pass_sgd": {},
     "frank_wolfe": {"constraint": "l1_ball"},
     "sufficient_statistics": QUADRATIC | {"mechanism.noise": "gaussian"},

@@ -309,21 +309,26 @@ def _names_distance(settings: Mapping[str, Any]) -> bool:
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     """Sums on a grid are multiples of it and move by no more than their event says."""
     views = [side.view() for side in (each.first, each.second)]
-    if _is_moments(each.first.plan.events[0]):
-        spec = views[0].spec
-        bound = float(spec.form.slope_bound(0.0, spec.target_bound))
-        sums = [np.asarray(view.packed_moments(bound)) for view in views]
-    else:
-        theta = each.first.draw(3, seed)
-        sums = [np.asarray(view.gradient_sum(theta)) for view in views]
-    moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
-    allowed = min(event.sensitivity(report.relation) for event in each.first.plan.events)
-    if not moved <= allowed * (1.0 + _ROUNDING):
-        report.faults.append(f"{each.pair.kind}: a sum on the grid moved by {moved / allowed:.4g} "
-                             "sensitivities")  # fmt: skip
-    step = each.first.step
-    if step and not all(np.array_equal(np.rint(total / step) * step, total) for total in sums):
-        report.faults.append("a sum is no multiple of the grid")
+    for event in each.first.plan.events:
+        sums = [_find_sums(view, event, lambda: each.first.draw(3, seed)) for view in views]
+        moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
+        allowed = event.sensitivity(report.relation)
+        if not moved <= allowed * (1.0 + _ROUNDING):
+            report.faults.append(f"{each.pair.kind}: a sum on the grid moved by "
+                                 f"{moved / allowed:.4g} sensitivities")  # fmt: skip
+        step = each.first.step
+        if step and not all(np.array_equal(np.rint(total / step) * step, total) for total in sums):
+            report.faults.append("a sum is no multiple of the grid")
+
+
+def _find_sums(view: Any, event: Any, points: Callable[[], np.ndarray]) -> np.ndarray:
+    """What an event adds noise to: moments, curvature at the centre, or gradients at points."""
+    spec = view.spec
+    if event.summed == "moments":
+        return np.asarray(view.packed_moments(float(spec.form.slope_bound(0.0, spec.target_bound))))
+    if event.summed == "curvature":
+        return np.asarray(view.packed_curvature(spec.constraint.centre()))
+    return np.asarray(view.gradient_sum(points()))
 
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:

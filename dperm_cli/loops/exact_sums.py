@@ -111,12 +111,12 @@ def distance_sum(x, theta, code, bound, per_unit, out):
 
 
 @compile_loop
-def moment_sum(rows, p, targets, row_bound, target_bound, per_unit, out):
-    """out [q + p] int64 <- sum over records of rounded (svec(u u^T), t u), q = p (p + 1) / 2.
+def moment_sum(rows, p, weights, targets, row_bound, target_bound, per_unit, out):
+    """out [q + p] int64 <- sum over records of rounded (w svec(u u^T), t u), q = p (p + 1) / 2.
 
-    u is the row over ``row_bound``, shortened to length 1, t its target over ``target_bound``, held
-    to [-1, 1]. svec is the upper triangle, off-diagonal entries times sqrt(2). Per_unit must stay
-    below 2^49, n times it below 2^61.
+    u is the row over ``row_bound``, shortened to length 1, w its weight, held to [0, 1], and t its
+    target over ``target_bound``, held to [-1, 1]. svec is the upper triangle, off-diagonal entries
+    times sqrt(2). Per_unit must stay below 2^49, n times it below 2^61.
     """
     has_csr, x, indptr, columns, values, y = rows
     size = p * (p + 1) // 2
@@ -137,14 +137,17 @@ def moment_sum(rows, p, targets, row_bound, target_bound, per_unit, out):
             target = min(1.0, max(-1.0, targets[i] / target_bound))
         if not abs(target) <= 1.0:
             target = 0.0
+        weight = min(1.0, max(0.0, weights[i]))
+        if not weight <= 1.0:
+            weight = 0.0
         for j in range(first, last):
             a = columns[j] if has_csr else j
             left = (values[j] if has_csr else x[i, j]) / row_bound * scale
             # where row a of the triangle begins, less a
             start = a * p - a * (a - 1) // 2 - a
-            out[start + a] += round_nearest(per_unit * (left * left))
+            out[start + a] += round_nearest(per_unit * (weight * (left * left)))
             out[size + a] += round_nearest(per_unit * (left * target))
             for k in range(j + 1, last):
                 b = columns[k] if has_csr else k
                 right = (values[k] if has_csr else x[i, k]) / row_bound * scale
-                out[start + b] += round_nearest(per_unit * (_ROOT2 * (left * right)))
+                out[start + b] += round_nearest(per_unit * (weight * (_ROOT2 * (left * right))))

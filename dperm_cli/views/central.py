@@ -123,6 +123,11 @@ class CentralView:
         """
         return self.loss.majorant(theta, self._problem.data)
 
+    def packed_curvature(self, theta: np.ndarray) -> np.ndarray:
+        """``curvature_sum`` at one point [p], packed: its upper triangle [p (p + 1) / 2], off the
+        diagonal times sqrt(2)."""
+        return pack_symmetric(self.curvature_sum(theta))
+
     def packed_moments(self, target: float) -> np.ndarray:
         """The sums over records of x x^T and of t x, t = -l'(0; y), in one vector.
 

@@ -67,11 +67,33 @@ class GridView(CentralView):
 
     def packed_moments(self, target: float) -> np.ndarray:
         """As for ``CentralView``; a row is shortened to its bound and a target held to its own."""
-        p, data = self.spec.p, self._problem.data
+        data = self._problem.data
         targets = -self.loss.slope(np.zeros(data.n), data.y)
+        return self._add_moments(np.ones(data.n), targets, target, 1.0)
+
+    def packed_curvature(self, theta: np.ndarray) -> np.ndarray:
+        """As for ``CentralView``, for losses of one margin.
+
+        A record's matrix has the curvature of its loss at the margin 0 where ``theta`` is the
+        origin, and else the largest. Both follow from the record without a product of its row.
+        """
+        data, smoothness = self._problem.data, float(self.loss.smoothness)
+        weights = np.ones(data.n)
+        if not np.any(theta):
+            weights = self.loss.majoriser(np.zeros(data.n), data.y) / smoothness
+        spec: Any = self.spec
+        added = self._add_moments(weights, np.zeros(data.n), 0.0, spec.smoothness)
+        return added[: triangle_size(spec.p)]
+
+    def _add_moments(
+        self, weights: np.ndarray, targets: np.ndarray, target: float, unit: float
+    ) -> np.ndarray:
+        """The sums of ``exact_sums.moment_sum``, times ``unit``, on the grid."""
+        p = self.spec.p
         out = np.empty(triangle_size(p) + p, np.int64)
+        per_unit = unit / self._grid.step
         exact_sums.moment_sum(
-            self._rows, p, targets, self.spec.row_bound, target, 1.0 / self._grid.step, out
+            self._rows, p, weights, targets, self.spec.row_bound, target, per_unit, out
         )
         return out.astype(float) * self._grid.step
 

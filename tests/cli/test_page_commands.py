@@ -30,6 +30,7 @@ SHELL_PAGES = [
 NAMES = [str(page.relative_to(commands.ROOT)) for page in PAGES]
 # In a template the reader puts a value: STUDY, A, FILE.npz, <name>, a|b, [size=..], ...
 TEMPLATE = re.compile(r"^[A-Z_]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
+EMBEDDED = ("breast_cancer", "diabetes", "digits")
 MISSING = ("must be an existing folder", "is not a file", "must be at least two", "holds no study")
 
 
@@ -86,6 +87,9 @@ def check_words(words: list[str]) -> None:
         for name in of_data:
             assert name.removeprefix("like=") in catalogue.choices("dataset")
         own = [word for word in rest if word not in of_data]
+        if of_data and all(name.removeprefix("like=") in EMBEDDED for name in of_data):
+            parse_request(rest)
+            return
         if own == ["--help"]:
             assert main(words) == 0
             return

@@ -318,7 +318,7 @@ def test_a_table_may_have_any_name(capsys):
 
 def test_a_mechanism_without_a_secure_form_is_refused_by_name(capsys):
     write()
-    code, out, err = release(capsys, "mechanism=newton")
+    code, out, err = release(capsys, "mechanism=regularized_exponential")
     assert (code, out) == (1, "")
     assert "unsupported" in err
     assert "use mechanism=approximate_minima_perturbation" in err  # the nearest that has one

@@ -205,7 +205,7 @@ def test_fits_share_a_budget():
         ({"epsilon": -1}, "epsilon=-1"),
         ({"relation": "add_remove"}, "privacy.population"),
         ({"mechanism": "noisy_dg"}, "did you mean 'noisy_gd'"),
-        ({"mechanism": "newton"}, "use mechanism=approximate_minima_perturbation"),
+        ({"mechanism": "regularized_exponential"}, "use mechanism=approximate_minima_perturbation"),
         ({"mechanism": "non_private"}, "gives no guarantee"),
         ({"noise": "research", "budget": "people"}, "it needs noise='secure'"),
     ],

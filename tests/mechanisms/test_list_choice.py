@@ -271,7 +271,7 @@ def test_a_law_that_is_strongly_convex_is_refused_and_another_mechanism_is_named
 
 
 def test_an_inner_mechanism_without_a_secure_form_leaves_none():
-    mechanism = HighProbability(inner={"name": "newton"})
+    mechanism = HighProbability(inner={"name": "regularized_exponential"})
     assert not mechanism.secure
     with pytest.raises(Unsupported, match="no secure form"):
         secure_form(mechanism, small_problem(n=12), APPROX)

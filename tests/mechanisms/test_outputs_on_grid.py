@@ -30,6 +30,7 @@ FORMS = {
     "noisy_sgd": ({"steps": 20}, {}, 1e-6),
     "noisy_sgd in batches": ({"steps": 20, "batch": 7, "sampling": "poisson"}, {}, 1e-6),
     "mirror_descent": ({"steps": 20}, {"constraint": "l1_ball"}, 1e-6),
+    "newton": ({"steps": 20}, {}, 1e-6),
     "one_pass_sgd": ({"batches": 3, "noise": "gamma"}, {}, 0.0),
     "frank_wolfe": ({"steps": 10, "oracle": "noise"}, {}, 1e-6),
     "sufficient_statistics": ({}, {"loss": "squared"}, 1e-6),

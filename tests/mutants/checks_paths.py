@@ -229,6 +229,16 @@ def secure_plans():
         assert made.noise_scale == after.scale
 
 
+def secure_curvature():
+    """A record's matrix on the grid is no larger than its event says, whatever its weight."""
+    from tests.privacy import test_secure_sums as ours
+
+    ours.test_a_weight_of_a_moment_is_held_to_its_bounds(0.5, 0.5)
+    ours.test_a_weight_of_a_moment_is_held_to_its_bounds(3.0, 1.0)
+    for relation in ours.RELATIONS:
+        ours.test_curvature_of_neighbours_stays_within_the_event_and_nearly_reaches_it(relation)
+
+
 # --- mechanisms
 
 
@@ -353,6 +363,7 @@ CHECKS = {
     "empty batches": empty_batches,
     "grid": grid,
     "secure plans": secure_plans,
+    "curvature on a grid": secure_curvature,
     "replay one_pass_sgd": replay_passes,
     "contents": contents,
     "mirror_descent": lambda: mechanism("mirror_descent", attacked=10.0),

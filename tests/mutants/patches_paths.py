@@ -211,6 +211,16 @@ for j in range(dim - 1):
         "replace(plan, events=events, noise_scale=scales[plan.noise_scale])",
         "plan", "secure plans",
     ),
+    Patch(
+        "curvature on the grid of twice the size", "grid.GridView.packed_curvature",
+        "self._add_moments(weights, np.zeros(data.n), 0.0, spec.smoothness)",
+        "self._add_moments(weights, np.zeros(data.n), 0.0, 2.0 * spec.smoothness)",
+        "curvature on a grid",
+    ),
+    Patch(
+        "a weight on the grid as it is", "exact_sums.moment_sum",
+        "min(1.0, max(0.0, weights[i]))", "weights[i]", "curvature on a grid",
+    ),
 )  # fmt: skip
 
 MECHANISMS = (

@@ -10,8 +10,8 @@ import pytest
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.mechanisms.gradient.newton import Newton
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.sampling.regularized_exponential import RegularizedExponential
 from dperm_cli.mechanisms.shared.secure_plan import (
     make_secure_plan,
     secure_channel_plan,
@@ -59,9 +59,9 @@ def test_what_has_no_exact_form_is_unsupported():
         put_on_grid(event, 5, grid_for([event], 2.0**60), "replace_one")
     with pytest.raises(Unsupported, match="does not fit"):
         put_on_grid(tiny, 5, grid_for([tiny], 1e9), "replace_one")
-    spec, mechanism = small_problem().spec(), Newton(steps=10)
+    spec, mechanism = small_problem().spec(), RegularizedExponential()
     plan = mechanism.plan(spec, BUDGET)
-    with pytest.raises(Unsupported, match="newton has no secure form; use mechanism="):
+    with pytest.raises(Unsupported, match="regularized_exponential has no secure form; use mech"):
         secure_plan(mechanism, plan, spec, small_problem().loss)
     plan, loss = NoisyGd().plan(spec, BUDGET), small_problem().loss
     without = type("Slow", (type(loss),), {"name": "slow", "code": None})()
@@ -160,14 +160,15 @@ def test_research_noise_is_named_as_before_the_key_existed():
 
 @pytest.mark.parametrize(
     ("mechanism", "status"),
-    [("noisy_gd", "ok"), ("noisy_sgd", "ok"), ("newton", "unsupported")],
+    [("noisy_gd", "ok"), ("noisy_sgd", "ok"), ("newton", "ok"), ("phased_erm", "unsupported")],
 )
 def test_a_secure_row_says_what_it_is(mechanism, status):
     from dperm_cli.results.records.schema import normalise
     from dperm_cli.runner.cells import run_cell as runner
     from dperm_cli.solvers.optimum import solve
 
-    (cell,) = cells("noise=secure", f"mechanism={mechanism}", "mechanism.steps=20", "trials=2")
+    steps = [] if mechanism == "phased_erm" else ["mechanism.steps=20"]
+    (cell,) = cells("noise=secure", f"mechanism={mechanism}", *steps, "trials=2")
     problem = small_problem(n=30)
     prepared = runner.prepare(cell, problem.data)
     rows = [normalise(row) for row in runner.run(prepared, solve, debug=True)]

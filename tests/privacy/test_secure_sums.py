@@ -13,7 +13,8 @@ from scipy import sparse
 from dperm_cli.audit.replay import Player, Recorder
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.symmetric import triangle_size
+from dperm_cli.core.symmetric import triangle_size, unpack_symmetric
+from dperm_cli.loops import exact_sums, sgd
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan
 from dperm_cli.privacy.accounting.accountant import account
@@ -51,7 +52,17 @@ def plain_moments(problem: Problem) -> np.ndarray:
     return CentralView(problem).packed_moments(1.0)
 
 
+def curvature(problem: Problem) -> np.ndarray:
+    return GridView(problem, GRID).packed_curvature(np.zeros(problem.p))
+
+
+def plain_curvature(problem: Problem) -> np.ndarray:
+    return CentralView(problem).packed_curvature(np.zeros(problem.p))
+
+
 SUMS = {
+    "logistic": (curvature, plain_curvature),
+    "huberized_hinge": (curvature, plain_curvature),
     "multinomial": (gradients, plain_gradients),
     "l1_median": (gradients, plain_gradients),
     "l2_median": (gradients, plain_gradients),
@@ -107,7 +118,8 @@ def test_a_record_beyond_its_bound_moves_a_sum_by_no_more_than_the_bound(loss, b
     without = exact(with_rows(problem, x[1:], problem.data.y[1:]))
     x[0, 1] = bad
     moved = np.linalg.norm(exact(with_rows(problem, x, problem.data.y)) - without, axis=-1)
-    bound = math.sqrt(2.0) if loss == "squared" else problem.spec().lipschitz
+    spec = problem.spec()
+    bound = {moments: math.sqrt(2.0), curvature: spec.smoothness}.get(exact, spec.lipschitz)
     assert np.all(moved <= bound * (1.0 + 1e-6))
 
 
@@ -157,6 +169,15 @@ def test_moments_of_neighbours_stay_within_the_event_and_nearly_reach_it(relatio
     assert largest > 0.99999
 
 
+@pytest.mark.parametrize(("weight", "held"), [(3.0, 1.0), (-1.0, 0.0), (np.nan, 0.0), (0.5, 0.5)])
+def test_a_weight_of_a_moment_is_held_to_its_bounds(weight, held):
+    rows = sgd.rows(np.array([[0.6, 0.8]]), np.zeros(1))
+    out = np.empty(5, np.int64)
+    exact_sums.moment_sum(rows, 2, np.array([weight]), np.zeros(1), 1.0, 0.0, 2.0**20, out)
+    expected = held * np.array([0.36, 0.48 * math.sqrt(2.0), 0.64])
+    np.testing.assert_allclose(out[:3] / 2.0**20, expected, atol=2.0**-20)
+
+
 CASES = [
     ("mirror_descent", {"steps": 20}, {"constraint": "l1_ball"}),
     ("mirror_descent", {"steps": 20}, {}),
@@ -167,6 +188,10 @@ CASES = [
     ("one_pass_sgd", {"batches": 3, "noise": "gaussian"}, {}),
     ("one_pass_sgd", {"batches": 3, "noise": "gamma"}, {}),
     ("sufficient_statistics", {}, {"loss": "squared"}),
+    ("newton", {"steps": 5}, {}),
+    ("newton", {"steps": 5}, {"loss": "huberized_hinge"}),
+    ("newton", {"steps": 5}, {"loss": "squared", "ridge": 0.1}),
+    ("newton", {"steps": 5}, {"loss": "logistic", "constraint": "simplex"}),
     ("projected", {"inner": NoisyGd(steps=20), "m": 2}, {}),
     ("standard_projection", {"inner": NoisyGd(steps=20), "m": 2}, {}),
     ("huberized", {"inner": NoisyGd(steps=20)}, {"loss": "hinge"}),
@@ -234,14 +259,55 @@ def test_one_pass_by_names():
 
 @pytest.mark.parametrize(("name", "keys", "words"), [
     ("sufficient_statistics", {"noise": "wishart"}, "mechanism.noise=gaussian"),
+    ("newton", {"curvature": "direction"}, "mechanism.curvature=matrix"),
 ])  # fmt: skip
 def test_what_has_no_form_on_a_grid_names_what_has(name, keys, words):
     mechanism = registry.load("mechanism", name)(**keys)
-    problem = small_problem(loss="squared")
-    for asked in (mechanism, registry.load("mechanism", name)()):
-        budget = Budget(1.0, 1e-6 if asked is mechanism else 0.0)
-        with pytest.raises(Unsupported, match=words):
-            make_secure_plan(asked, problem.spec(), budget, problem.loss)
+    problem, budget = small_problem(loss="squared"), Budget(1.0, 1e-6)
+    with pytest.raises(Unsupported, match=words):
+        make_secure_plan(mechanism, problem.spec(), budget, problem.loss)
+
+
+def test_a_plan_without_delta_names_what_it_needs():
+    problem, mechanism = small_problem(loss="squared"), "sufficient_statistics"
+    with pytest.raises(Unsupported, match=r"mechanism.noise=gaussian with delta > 0"):
+        make_secure_plan(registry.load("mechanism", mechanism)(), problem.spec(), Budget(1.0, 0.0),
+                         problem.loss)  # fmt: skip
+
+
+def test_curvature_of_several_margins_has_no_exact_sum():
+    problem, mechanism = small_problem(loss="multinomial"), registry.load("mechanism", "newton")()
+    with pytest.raises(Unsupported, match=r"more than one margin.*use mechanism=noisy_gd"):
+        make_secure_plan(mechanism, problem.spec(), Budget(1.0, 1e-6), problem.loss)
+
+
+def test_curvature_away_from_the_origin_is_the_largest():
+    """A margin that is no 0 would be a product of a row, which is not exact."""
+    problem = small_problem(loss="huberized_hinge", n=9, p=3)
+    view = GridView(problem, GRID)
+    most = problem.loss.smoothness * unpack_symmetric(
+        CentralView(replace(problem, loss=registry.load("loss", "squared")())).packed_curvature(
+            np.zeros(3)), 3)  # fmt: skip
+    found = unpack_symmetric(view.packed_curvature(np.full(3, 0.1)), 3)
+    np.testing.assert_allclose(found, most, atol=9 * GRID.step)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_curvature_of_neighbours_stays_within_the_event_and_nearly_reaches_it(relation):
+    mechanism, budget = registry.load("mechanism", "newton")(), Budget(1.0, 1e-6, relation)
+    rng, largest = np.random.default_rng(11), 0.0
+    for _ in range(200):
+        rows = rng.standard_normal((2, 3))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        rows[1] *= relation == "replace_one"
+        problem = small_problem(n=2, p=3)
+        pair = [with_rows(problem, np.array([row, [0.3, 0.2, 0.1]]), np.ones(2)) for row in rows]
+        plan, grid = make_secure_plan(mechanism, problem.spec(), budget, problem.loss)
+        sums = [GridView(one, grid).packed_curvature(np.zeros(3)) for one in pair]
+        moved = float(np.linalg.norm(sums[0] - sums[1]))
+        assert moved <= plan.events[1].sensitivity(relation)
+        largest = max(largest, moved / plan.events[1].sensitivity(relation))
+    assert largest > 0.99
 
 
 def test_moments_have_as_many_entries_as_are_charged_for():

@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Probability
-from dperm_cli.core.symmetric import pack_symmetric, unpack_symmetric
+from dperm_cli.core.symmetric import unpack_symmetric
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, Strength
+from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import NoiseStream
-from dperm_cli.problem.problem import ProblemSpec, without_curvature
+from dperm_cli.problem.problem import Loss, ProblemSpec, without_curvature
 from dperm_cli.solvers import trust_region
 from dperm_cli.views.central import CentralView
 
@@ -67,6 +69,28 @@ class Newton(Mechanism):
         Strength, Help("added to the curvature, the ridge included; auto: by the noise")
     ] = "auto"
     output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half")] = "last"
+
+    secure: ClassVar[bool] = True
+
+    def choose_secure_form(self, budget: Budget) -> Newton:
+        """Itself, with a matrix that is released once: a direction is no sum of records."""
+        if self.curvature != "matrix":
+            raise Unsupported(
+                f"curvature={self.curvature} has no secure form: use mechanism.curvature=matrix, "
+                "or noise=research"
+            )
+        return self
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """Sums of gradients and the matrix, both exact, on one grid."""
+        if len(plan.events) == 1:
+            return put_sums_on_grid(plan, spec, loss)
+        if loss.code is None:
+            words = "has matrices of more than one margin, which have no exact sum"
+            raise Unsupported(f"{loss.name} {words}; use mechanism=noisy_gd, or noise=research")
+        found, grid = put_sums_on_grid(plan, spec, loss)
+        settings = {**found.settings, "curvature_scale": cast(Gaussian, found.events[1]).scale}
+        return replace(found, settings=settings), grid
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Smooth losses, few enough parameters, delta > 0."""
@@ -225,8 +249,8 @@ def _choose_step(
     noise = gate.stream(second, spec.p * (spec.p + 1) // 2 if matrix else spec.p)
     if not matrix:
         return _step_by_hidden_matrix(view, strength, noise)
-    triangle = pack_symmetric(view.curvature_sum(start[:1]))
-    noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
+    triangle = view.packed_curvature(start[0])
+    noisy = noise.add(np.tile(triangle, (gate.trials, 1)), 0)
     return _step_by_public_matrix(spec.constraint, unpack_symmetric(noisy, spec.p), strength)
 
 

@@ -26,7 +26,6 @@ FEATURES = {
 }
 _NEAREST = {
     "regularized_exponential": GAUSSIAN,
-    "newton": GAUSSIAN,
     "kernel_release": FEATURES,
     "kernel_interactive": FEATURES,
     "kernel_non_interactive": FEATURES,

@@ -78,6 +78,7 @@ class Event(CheckedFields, ABC):
     alternatives : of a selection, the events of one run for each candidate.
     by_record_names : whether records are divided by the names that they got when they were read.
     sizes : the fields that the sensitivity follows from; a plan may have other values of them.
+    summed : of a sum over records, what is added up: gradients, moments or curvature.
     phrase : what it does, in words, with {names} of fields and of ``word_facts`` in braces.
 
     >>> from dperm_cli.privacy.events import Gaussian
@@ -92,6 +93,7 @@ class Event(CheckedFields, ABC):
     stream: ClassVar[str] = ""
     sizes: ClassVar[tuple[str, ...]] = ()
     law = ""
+    summed = "gradients"
     draws_from_law = False
     samples_records = False
     discrete = False

@@ -25,6 +25,7 @@ class GaussianMoments(Gaussian):
     """
 
     gap_survives_rounding = True
+    summed = "moments"
     phrase = (
         "the sums over all records of x x^T and of y x, both over their bounds, plus Gaussian "
         "noise of standard deviation {scale} in every entry (off the diagonal: over sqrt 2)"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
+from dperm_cli.core.symmetric import triangle_size
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.events.base import (
@@ -75,6 +76,7 @@ class GaussianMatrix(Gaussian):
 
     What is released is the upper triangle, its off-diagonal entries times sqrt(2), plus
     N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
+    ``gap`` is about matrices of positive semidefinite records, and rounding keeps it.
 
     >>> GaussianMatrix(scale=4.0, record_norm=0.5).noise_law
     'gaussian'
@@ -82,6 +84,8 @@ class GaussianMatrix(Gaussian):
     0.5
     """
 
+    gap_survives_rounding = True
+    summed = "curvature"
     phrase = (
         "a sum over all records of symmetric matrices plus Gaussian noise of standard "
         f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
@@ -89,10 +93,10 @@ class GaussianMatrix(Gaussian):
     )
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return super().range_delta(relation, dim * (dim + 1) // 2)
+        return super().range_delta(relation, triangle_size(dim))
 
     def grid_diagonal(self, dim: int) -> float:
-        raise Unsupported("GaussianMatrix: sums of matrices have no secure form")
+        return math.sqrt(triangle_size(dim))
 
 
 @dataclass(frozen=True)
