@@ -76,6 +76,20 @@ def test_the_expected_gradient_counts_by_its_worth():
     assert found[1] > found[2] > found[3] > 0.0
 
 
+@pytest.mark.parametrize("unit", [1e-45, 1e30, 1e77, 1e100])
+def test_numbers_of_any_size_count_alike(unit):
+    """The fourth power of a gradient of 1e77 is no number: a run with wide rows failed."""
+
+    def weigh(facts):
+        return DualAveraging(facts, np.zeros((1, 10)), 0.9, inside)._weigh_expectation(20)
+
+    facts = dataclasses.replace(FACTS, noise=2.0)
+    wide = dataclasses.replace(
+        facts, noise=2.0 * unit, gradient_bound=unit, curvature=50.0 * unit, largest_step=0.1 / unit
+    )
+    assert weigh(wide) == pytest.approx(weigh(facts), rel=1e-9)
+
+
 def test_the_time_is_the_mean_of_the_worst_case_and_the_crossing_time():
     """Gradient 3 crosses half of D in D / 6; the points follow it for no longer than that."""
     slope = np.eye(1, 10) * 3.0

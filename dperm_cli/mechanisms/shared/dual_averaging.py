@@ -34,6 +34,7 @@ from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
 # worth.
 BURN_IN_SHARE = 0.075  # of the steps: no weight in the mean; it rises to 1 over thrice as many
 EXPECTED_SHARE = 0.13  # of its bound: the gradient at the centre that is expected beforehand
+_LARGE = 1e100  # squares of larger numbers may overflow
 
 
 class DualAveraging:
@@ -167,7 +168,8 @@ class DualAveraging:
         noise dominates, v = sigma^2 / steps.
         """
         spread = math.sqrt(2.0 * self.facts.p) * self.facts.noise**2 / steps
-        return spread**2 / (spread**2 + self._expected2**2)
+        unit = max(spread, self._expected2, _LARGE) / _LARGE
+        return (spread / unit) ** 2 / ((spread / unit) ** 2 + (self._expected2 / unit) ** 2)
 
 
 def _square(vectors: Any) -> np.ndarray:
