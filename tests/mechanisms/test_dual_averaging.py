@@ -76,7 +76,7 @@ def test_the_expected_gradient_counts_by_its_worth():
     assert found[1] > found[2] > found[3] > 0.0
 
 
-@pytest.mark.parametrize("unit", [1e-45, 1e30, 1e77, 1e100])
+@pytest.mark.parametrize("unit", [1e-90, 1e-45, 1e30, 1e77, 1e100])
 def test_numbers_of_any_size_count_alike(unit):
     """The fourth power of a gradient of 1e77 is no number: a run with wide rows failed."""
 

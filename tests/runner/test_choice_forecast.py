@@ -129,6 +129,23 @@ def test_public_records_show_what_a_choice_does(dataset, epsilon, tune, tmp_path
     assert 0.5 <= ratio <= 2.0
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [("privacy=local", "is for central trust"), ("noise=secure", "has no secure form")],
+)
+def test_where_a_run_has_no_choice_none_is_foreseen(word, told):
+    found = foresee("p=1", word, "tune={constraint.radius: [1, 3]}")
+    assert {row["choice"] for row in found.rows} == {"none"}
+    assert "nothing can be chosen privately" in found.verdict
+    assert told in found.refusals["private_selection"]
+
+
+def test_a_refusal_at_one_candidate_names_it():
+    refused = [{"a": "no", "b": "never"}, {"b": "never"}]
+    found = choice_forecast._join_refusals([{"ridge": 0.0}, {"ridge": 1.0}], refused)
+    assert found == {"a": "at ridge=0: no", "b": "never"}
+
+
 def test_the_page_has_the_figures_of_its_command():
     page = (Path(__file__).parents[2] / "docs" / "plan.md").read_text()
     words = re.search(r"dperm plan (like=\S+) (epsilon=\S+) '(tune=\S+ \[none, bounds\]})'", page)

@@ -34,7 +34,7 @@ from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts
 # worth.
 BURN_IN_SHARE = 0.075  # of the steps: no weight in the mean; it rises to 1 over thrice as many
 EXPECTED_SHARE = 0.13  # of its bound: the gradient at the centre that is expected beforehand
-_LARGE = 1e100  # squares of larger numbers may overflow
+_LARGE = 1e100  # squares of larger numbers may overflow, and those of their inverse vanish
 
 
 class DualAveraging:
@@ -168,7 +168,8 @@ class DualAveraging:
         noise dominates, v = sigma^2 / steps.
         """
         spread = math.sqrt(2.0 * self.facts.p) * self.facts.noise**2 / steps
-        unit = max(spread, self._expected2, _LARGE) / _LARGE
+        largest = max(spread, self._expected2)
+        unit = 1.0 if 1.0 / _LARGE < largest < _LARGE else largest
         return (spread / unit) ** 2 / ((spread / unit) ** 2 + (self._expected2 / unit) ** 2)
 
 

@@ -16,6 +16,7 @@ from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared import tuning_candidates
 from dperm_cli.mechanisms.shared.inner_mechanism import name_of
 from dperm_cli.mechanisms.shared.predicted_risk import Prediction
+from dperm_cli.mechanisms.shared.secure_plan import require_secure
 from dperm_cli.privacy.accounting.random_stopping import RunNumberLaw
 from dperm_cli.results.records.row_facts import format_value
 from dperm_cli.runner.forecasts import forecast
@@ -53,11 +54,13 @@ def compare_with_choice(question: PlanQuestion, attacks: bool = True) -> Forecas
         question = replace(question, rehearsal=Rehearsal(question.like))
     asked = [_at(question, choice) for choice in choices]
     least = _find_least(question, asked)
-    rows, refusals = [], dict[str, str]()
+    rows, refused = [], list[dict[str, str]]()
     for one, choice in zip(asked, choices, strict=True):
-        fixed = _find_fixed(one, _curves(one).optima - least, refusals)
+        fixed, reasons = _find_fixed(one, _curves(one).optima - least)
+        refused.append(reasons)
         if fixed is not None:
             rows.append((one, fixed, {"choice": NO_CHOICE, **choice}))
+    refusals = _join_refusals(choices, refused)
     if not rows:
         return Forecast([], refusals)
     try:
@@ -99,13 +102,28 @@ def _curves(question: PlanQuestion) -> RiskCurves:
     return question.curves
 
 
-def _find_fixed(
-    question: PlanQuestion, lift: np.ndarray, refusals: dict[str, str]
-) -> Answer | None:
-    """The best mechanism at one candidate, with the whole budget; ``lift`` is added to its risk."""
+def _join_refusals(choices: list[dict[str, Any]], refused: list[dict[str, str]]) -> dict[str, str]:
+    """Why mechanisms do not fit; at which candidate, where one fits at another."""
+    found = dict[str, str]()
+    for choice, reasons in zip(choices, refused, strict=True):
+        for name, reason in reasons.items():
+            everywhere = all(name in other for other in refused)
+            found.setdefault(name, reason if everywhere else f"at {_name(choice)}: {reason}")
+    return found
+
+
+def _name(choice: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={format_value(value)}" for key, value in choice.items())
+
+
+def _find_fixed(question: PlanQuestion, lift: np.ndarray) -> tuple[Answer | None, dict[str, str]]:
+    """The best mechanism at one candidate, with the whole budget, and why others do not fit.
+
+    ``lift`` is added to risks.
+    """
     assert question.n is not None
     assert question.epsilon is not None
-    found = []
+    found, refusals = [], dict[str, str]()
     for mechanism in question.mechanisms.candidates:
         try:
             best, risks = forecast.predict(question, mechanism, question.n, question.epsilon)
@@ -114,7 +132,7 @@ def _find_fixed(
             continue
         found.append(Answer(mechanism, best, question.n, question.epsilon, risks + lift))
     found.sort(key=lambda one: (one.median, one.found.name))
-    return next(iter(forecast.rehearse_best(question, found)), None)
+    return next(iter(forecast.rehearse_best(question, found)), None), refusals
 
 
 def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], least: np.ndarray) -> Row:
@@ -129,6 +147,10 @@ def _find_chosen(question: PlanQuestion, asked: list[PlanQuestion], least: np.nd
     if len(names) == 1:
         (inner,) = names.values()
     selection = PrivateSelection(candidates=question.tune, inner=inner)
+    if question.mechanisms.on_grid:
+        require_secure(selection)
+    if question.mechanisms.trust != selection.trust:
+        raise Unsupported(f"{name_of(selection)} is for {selection.trust} trust")
     budget = question.budget(inner, question.n, question.epsilon)
     plan = selection.plan(spec, budget)
     mechanism = names[plan.settings["inner"]["name"]]
@@ -194,8 +216,7 @@ def _judge(fixed: Row, chosen: Row) -> str:
     """One line: whether the choice has less risk than the best candidate without one."""
     without, with_it = fixed[1].median, chosen[1].median
     pays = "pays" if with_it < without else "does not pay"
-    keys = [key for key in fixed[2] if key != "choice"]
-    told = ", ".join(f"{key}={format_value(fixed[2][key])}" for key in keys)
+    told = _name({key: value for key, value in fixed[2].items() if key != "choice"})
     return (
         f"the choice ({chosen[2]['choice']}) {pays}: risk {format_value(with_it)} with it, "
         f"{format_value(without)} without it at {told} and the same budget; "
