@@ -25,6 +25,7 @@ from dperm_cli.core.errors import (
     EXIT_STORAGE,
     DpermError,
     InputError,
+    Unsupported,
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
@@ -78,7 +79,8 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
             return _tell_end(end, arguments)
         shortage = environment.find_shortage(error)
         foreign = foreign_errors.is_foreign(error) and not isinstance(error, DpermError)
-        if debug or not (shortage or foreign or isinstance(error, DpermError | OSError)):
+        known = isinstance(error, DpermError | OSError | Unsupported)
+        if debug or not (shortage or foreign or known):
             raise
         if shortage and not isinstance(error, InputError):
             words, code = f"{shortage} ({describe_error(error)[:160]})", shortage.exit_code
@@ -86,6 +88,8 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
             words, code = str(error), error.exit_code
         elif foreign:
             words, code = foreign_errors.describe(error), EXIT_FAILED
+        elif isinstance(error, Unsupported):
+            words, code = str(error), EXIT_FAILED
         else:
             _silence_stdout()
             words, code = getattr(error, "strerror", None) or str(error), EXIT_STORAGE

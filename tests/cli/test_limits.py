@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import pytest
 
+from dperm_cli import cli
+from dperm_cli.core import foreign_errors
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.sampling.regularized_exponential import RegularizedExponential
+from dperm_cli.mechanisms.shared.secure_plan import require_secure
 from dperm_cli.runner.compose import cell_schema
 
 VERBS = {
@@ -122,3 +128,17 @@ def test_account_notes_them(dperm):
     assert "(n 50)" in row["note"]
     assert "above 10" in row["note"]
     assert dperm(*words).rows[0]["note"] is None
+
+
+def test_a_refusal_that_no_verb_has_caught_is_one_line(monkeypatch, capsys):
+    """`dperm plan like=a9a` had a traceback: a refusal is no DpermError."""
+
+    refuse = functools.partial(require_secure, RegularizedExponential())
+    monkeypatch.setattr(cli, "dispatch", lambda arguments: refuse())
+    # this file is code from outside, whose words are not shown
+    monkeypatch.setattr(foreign_errors, "is_foreign", lambda error: False)
+    assert cli.main(["plan"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dperm: regularized_exponential has no secure form; use")
+    with pytest.raises(Unsupported):
+        cli.main(["plan", "--debug"])
