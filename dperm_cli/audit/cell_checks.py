@@ -309,8 +309,9 @@ def _names_distance(settings: Mapping[str, Any]) -> bool:
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     """Sums on a grid are multiples of it and move by no more than their event says."""
     views = [side.view() for side in (each.first, each.second)]
+    points = each.first.draw(3, seed)  # once: secure draws are others each time
     for event in each.first.plan.events:
-        sums = [_find_sums(view, event, lambda: each.first.draw(3, seed)) for view in views]
+        sums = [_find_sums(view, event, points) for view in views]
         moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
         allowed = event.sensitivity(report.relation)
         if not moved <= allowed * (1.0 + _ROUNDING):
@@ -321,14 +322,14 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
             report.faults.append("a sum is no multiple of the grid")
 
 
-def _find_sums(view: Any, event: Any, points: Callable[[], np.ndarray]) -> np.ndarray:
+def _find_sums(view: Any, event: Any, points: np.ndarray) -> np.ndarray:
     """What an event adds noise to: moments, curvature at the centre, or gradients at points."""
     spec = view.spec
     if event.summed == "moments":
         return np.asarray(view.packed_moments(float(spec.form.slope_bound(0.0, spec.target_bound))))
     if event.summed == "curvature":
         return np.asarray(view.packed_curvature(spec.constraint.centre()))
-    return np.asarray(view.gradient_sum(points()))
+    return np.asarray(view.gradient_sum(points))
 
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:
