@@ -35,6 +35,7 @@ from dperm_cli.audit.opened_cell import OK, OpenedCell
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.losses.base import to_dense
+from dperm_cli.mechanisms.perturbation.sufficient_statistics import TARGET_SHARE, bound_targets
 from dperm_cli.problem.problem import Problem
 from dperm_cli.views.central import CentralView
 
@@ -312,11 +313,12 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     points = each.first.draw(3, seed)  # once: secure draws are others each time
     for event in each.first.plan.events:
         sums = [_find_sums(view, event, points) for view in views]
-        moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
-        allowed = event.sensitivity(report.relation)
-        if not moved <= allowed * (1.0 + _ROUNDING):
-            report.faults.append(f"{each.pair.kind}: a sum on the grid moved by "
-                                 f"{moved / allowed:.4g} sensitivities")  # fmt: skip
+        # in the norm of the event
+        moved = event.meter(report.relation).move(*sums)
+        if not moved <= 1.0 + _ROUNDING:
+            report.faults.append(
+                f"{each.pair.kind}: a sum on the grid moved by {moved:.4g} sensitivities"
+            )
         step = each.first.step
         if step and not all(np.array_equal(np.rint(total / step) * step, total) for total in sums):
             report.faults.append("a sum is no multiple of the grid")
@@ -326,7 +328,9 @@ def _find_sums(view: Any, event: Any, points: np.ndarray) -> np.ndarray:
     """What an event adds noise to: moments, curvature at the centre, or gradients at points."""
     spec = view.spec
     if event.summed == "moments":
-        return np.asarray(view.packed_moments(float(spec.form.slope_bound(0.0, spec.target_bound))))
+        return np.asarray(view.packed_moments(bound_targets(spec)))
+    if event.summed == "joint_moments":
+        return np.asarray(view.packed_joint_moments(bound_targets(spec), TARGET_SHARE))
     if event.summed == "curvature":
         return np.asarray(view.packed_curvature(spec.constraint.centre()))
     return np.asarray(view.gradient_sum(points))

@@ -111,8 +111,11 @@ def distance_sum(x, theta, code, bound, per_unit, out):
 
 
 @compile_loop
-def moment_sum(rows, p, weights, targets, row_bound, target_bound, per_unit, out):
-    """out [q + p] int64 <- sum over records of rounded (w svec(u u^T), t u), q = p (p + 1) / 2.
+def moment_sum(rows, p, weights, targets, row_bound, target_bound, share, per_unit, out):
+    """out [q + p + 1] int64 <- sum over records of rounded moments, q = p (p + 1) / 2.
+
+    These are (w svec(u u^T), t u, 0), or with ``share`` > 0 (w svec(u u^T), sqrt(2) s t u, s^2
+    t^2), s = ``share``: the last column of the packed matrix of (u, s t).
 
     u is the row over ``row_bound``, shortened to length 1, w its weight, held to [0, 1], and t its
     target over ``target_bound``, held to [-1, 1]. svec is the upper triangle, off-diagonal entries
@@ -137,6 +140,10 @@ def moment_sum(rows, p, weights, targets, row_bound, target_bound, per_unit, out
             target = min(1.0, max(-1.0, targets[i] / target_bound))
         if not abs(target) <= 1.0:
             target = 0.0
+        if share > 0.0:
+            own = share * target
+            out[size + p] += round_nearest(per_unit * (own * own))
+            target = _ROOT2 * own
         weight = min(1.0, max(0.0, weights[i]))
         if not weight <= 1.0:
             weight = 0.0

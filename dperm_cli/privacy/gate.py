@@ -16,7 +16,7 @@ noise          density of the noise b                   sensitivity in    secure
 ``gaussian``   exp(-|b|_2^2 / (2 scale^2))              L2                yes
 ``laplace``    exp(-|b|_1 / scale)                      L1                yes
 ``gamma_norm`` exp(-|b|_2 / scale)                      L2                yes
-``wishart``    of scale (W - W') / 2, see below         nuclear           no
+``wishart``    of scale (W - W') / 2, see below         nuclear           yes
 batches        record numbers, or sums over batches                       no
 laws           uniforms for a sampler of exp(-c loss)                     no
 choices        entries of a public list                                   yes
@@ -46,7 +46,6 @@ from dperm_cli.privacy.grid_noise import GridNoise
 from dperm_cli.privacy.secure_batches import SystemBatches
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
-    WISHART,
     KeyedBatches,
     KeyedNoise,
     StepRecord,
@@ -206,8 +205,6 @@ class Gate:
         """The noise of a new stream; with secure noise on the plan's grid or on its own one."""
         if self._grid is None:
             return KeyedNoise(self.keys())  # refused by a gate for channels
-        if kind == WISHART:
-            raise PrivacyError(f"{kind} noise has no secure form")
         grid = self._grid if own_grid is None else Grid(own_grid)
         return GridNoise(self.trials, grid.step, self.source)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.privacy import secure_gamma, secure_noise
+from dperm_cli.privacy import secure_gamma, secure_noise, secure_wishart
 
 # Largest multiple of a grid that a value may be: sums with noise stay exact integers.
 _MOST_UNITS = 2.0**52
 
 
 class GridNoise:
-    """Exact noise on multiples of ``step``: Gaussian, Laplace, or of a Gamma norm."""
+    """Exact noise on multiples of ``step``: Gaussian, Laplace, of a Gamma norm, or Wishart."""
 
     def __init__(self, trials: int, step: float, source: secure_noise.Source) -> None:
         self._trials, self._step, self._source = trials, step, source
@@ -30,5 +30,7 @@ class GridNoise:
         """Noise [trials, dim] in steps, of ``ratio`` steps."""
         if kind == secure_gamma.GAMMA_NORM:
             return secure_gamma.draw_gamma_norms(ratio, self._trials, dim, self._source)
+        if kind == secure_wishart.WISHART:
+            return secure_wishart.draw_wishart_differences(ratio, self._trials, dim, self._source)
         drawn = secure_noise.draw_rounded_noise(kind, ratio, self._trials * dim, self._source)
         return drawn.reshape(self._trials, dim)

@@ -2,7 +2,7 @@
 
 A direction Z / |Z| is uniform; its side is that of the device's vector x or the other one; each
 coordinate is rounded to a grid up or down at random, so that the mean stays. Z and the rounding are
-strings of bits that are drawn as far as they are needed (``privacy.secure_gamma``), and the sign of
+strings of bits that are drawn as far as they are needed (``privacy.bit_strings``), and the sign of
 <Z, x> is decided in integers. Proof: docs/proofs/_channels.md, section 3.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from dperm_cli.loops import local_channels
 from dperm_cli.loops.local_channels import Coding
-from dperm_cli.privacy import secure_gamma, secure_noise
-from dperm_cli.privacy.secure_gamma import BitString
+from dperm_cli.privacy import secure_noise
+from dperm_cli.privacy.bit_strings import BitString, draw_strings
 from dperm_cli.privacy.secure_noise import GAUSSIAN, WORD, Source, Uniform
 
 GRID_BITS = 40  # a direction's coordinates are multiples of 2^-40
@@ -31,7 +31,7 @@ def send(
     Each is ``coding.size`` times a vector of multiples of 2^-40 whose mean is a random unit vector.
     """
     trials, dim = value.shape
-    axes = secure_gamma.draw_strings(GAUSSIAN, trials * dim, source)
+    axes = draw_strings(GAUSSIAN, trials * dim, source)
     out = np.empty((trials, dim))
     for trial in range(trials):
         vector = np.array(value[trial], dtype=float)

@@ -9,29 +9,16 @@ strings are drawn. So the law is exact. Proof: docs/proofs/_secure_noise.md, sec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isqrt
-from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops import exact_noise
 from dperm_cli.privacy import secure_noise
-from dperm_cli.privacy.secure_noise import GAUSSIAN, LAPLACE, WORD, WORDS, Source, Uniform
+from dperm_cli.privacy.bit_strings import BitString, draw_strings
+from dperm_cli.privacy.secure_noise import GAUSSIAN, LAPLACE, WORD, Source
 
 GAMMA_NORM = "gamma_norm"
-
-
-class BitString(NamedTuple):
-    """A number of size ``whole`` + ``fraction``, and 1 where it is negative."""
-
-    whole: int
-    fraction: Uniform
-    negative: int
-
-    def head(self, places: int) -> int:
-        """The size times 2^(64 places), rounded down."""
-        return (self.whole << (WORD * places)) + self.fraction.head(places)
 
 
 def draw_gamma_norms(
@@ -56,33 +43,6 @@ def draw_gamma_norms(
         for at in range(0, trials * dim, dim)
     ]
     return np.array(drawn, np.int64).reshape(trials, dim)
-
-
-def draw_strings(kind: str, count: int, source: Source) -> list[BitString]:
-    """Independent standard normals or Laplace numbers, whose bits are drawn when asked for."""
-    whole, negative = np.empty(count, np.int64), np.empty(count, np.int64)
-    fraction = np.empty(count, np.uint64)
-    later = secure_noise.read_words(np.empty(0, np.uint64), source)
-    tied: dict[int, BitString] = {}
-    done, words = 0, source(WORDS[kind] * count + 64)
-    while done < count:
-        done, used, status = exact_noise.fill_strings(
-            kind == GAUSSIAN, words, whole, fraction, negative, done
-        )
-        words = words[used:]
-        if status == exact_noise.UNDECIDED:
-            tape = secure_noise.read_words(words, source)
-            tied[done] = BitString(*secure_noise.draw_string(kind, tape))
-            # words that this draw has not read are its own: it may ask for them later
-            done, words = done + 1, words[:0]
-        elif status == exact_noise.EXHAUSTED:
-            words = np.concatenate([words, source(WORDS[kind] * (count - done) + 64)])
-    return [
-        tied.get(place) or _open_string(k, x, sign, later)
-        for place, (k, x, sign) in enumerate(
-            zip(whole.tolist(), fraction.tolist(), negative.tolist(), strict=True)
-        )
-    ]
 
 
 def round_vector(
@@ -116,7 +76,3 @@ def _bound_sizes(
         return low, None
     factor, whole = 2 * mantissa * (radius + len(radii)), shortest << up
     return low, [(factor * (z + 1) + whole) // (2 * whole) for z in heads]
-
-
-def _open_string(whole: int, first: int, negative: int, later: Iterator[int]) -> BitString:
-    return BitString(whole, Uniform(later, first), negative)

@@ -143,6 +143,20 @@ class CentralView:
         whole = self.moment_sum() * unit * unit[:, None]
         return np.append(pack_symmetric(whole[:-1, :-1]), whole[:-1, -1])
 
+    def packed_joint_moments(self, target: float, share: float) -> np.ndarray:
+        """The sum over records of v v^T, v = (x, sqrt(share) t), both over their bounds, packed.
+
+        Args:
+            target: the bound on |t|, t = -l'(0; y); 0 leaves t out.
+            share: the weight of t squared.
+
+        Returns:
+            The upper triangle, off-diagonal entries times sqrt(2): [(p + 1) (p + 2) / 2].
+        """
+        unit = np.full(self.spec.p + 1, 1.0 / self.spec.row_bound)
+        unit[-1] = math.sqrt(share) / target if target > 0.0 else 0.0
+        return pack_symmetric(self.moment_sum() * unit * unit[:, None])
+
     def moment_sum(self) -> np.ndarray:
         """The sum [p + 1, p + 1] over records of v v^T, v = (x, -l'(0; y)), l the loss of a margin.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,7 +70,19 @@ class GridView(CentralView):
         """As for ``CentralView``; a row is shortened to its bound and a target held to its own."""
         data = self._problem.data
         targets = -self.loss.slope(np.zeros(data.n), data.y)
-        return self._add_moments(np.ones(data.n), targets, target, 1.0)
+        return self._add_moments(np.ones(data.n), targets, target, 1.0)[:-1]
+
+    def packed_joint_moments(self, target: float, share: float) -> np.ndarray:
+        """As for ``CentralView``; a row is shortened to its bound and a target held to its own."""
+        data, p = self._problem.data, self.spec.p
+        targets = -self.loss.slope(np.zeros(data.n), data.y)
+        added = self._add_moments(np.ones(data.n), targets, target, 1.0, math.sqrt(share))
+        # where the last column of the matrix stands in its packed triangle
+        last = np.cumsum(np.arange(p + 1, 0, -1)) - 1
+        found = np.empty(len(added))
+        found[last] = added[triangle_size(p) :]
+        found[np.delete(np.arange(len(added)), last)] = added[: triangle_size(p)]
+        return found
 
     def packed_curvature(self, theta: np.ndarray) -> np.ndarray:
         """As for ``CentralView``, for losses of one margin.
@@ -86,14 +99,19 @@ class GridView(CentralView):
         return added[: triangle_size(spec.p)]
 
     def _add_moments(
-        self, weights: np.ndarray, targets: np.ndarray, target: float, unit: float
+        self,
+        weights: np.ndarray,
+        targets: np.ndarray,
+        target: float,
+        unit: float,
+        share: float = 0.0,
     ) -> np.ndarray:
         """The sums of ``exact_sums.moment_sum``, times ``unit``, on the grid."""
         p = self.spec.p
-        out = np.empty(triangle_size(p) + p, np.int64)
+        out = np.empty(triangle_size(p) + p + 1, np.int64)
         per_unit = unit / self._grid.step
         exact_sums.moment_sum(
-            self._rows, p, weights, targets, self.spec.row_bound, target, per_unit, out
+            self._rows, p, weights, targets, self.spec.row_bound, target, share, per_unit, out
         )
         return out.astype(float) * self._grid.step
 

@@ -102,10 +102,9 @@ def test_noise_on_a_grid_leaves_those_that_have_it():
     assert Auto(on_grid=True).secure
     plan = Auto(on_grid=True).plan(spec, budget())
     assert plan.settings["chosen"] == "sufficient_statistics"
-    assert plan.settings["inner"]["noise"] == "gaussian"
-    assert "Wishart noise has no secure form" in str(
-        Auto(on_grid=True).plan(spec, budget(pure=True)).settings["refused"]
-    )
+    assert plan.settings["inner"]["noise"] == Auto().plan(spec, budget()).settings["inner"]["noise"]
+    pure = Auto(on_grid=True).plan(spec, budget(pure=True))
+    assert pure.settings["inner"]["noise"] == "wishart"
     logistic = Auto(on_grid=True).plan(make_facts(), budget())
     assert logistic.settings["chosen"] == "objective_perturbation"
 

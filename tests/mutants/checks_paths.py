@@ -239,6 +239,17 @@ def secure_curvature():
         ours.test_curvature_of_neighbours_stays_within_the_event_and_nearly_reaches_it(relation)
 
 
+def secure_wishart():
+    """Joint moments on the grid keep to their event, and their noise is exact."""
+    from tests.privacy import test_secure_sums as sums
+    from tests.privacy import test_secure_wishart as ours
+
+    for relation in sums.RELATIONS:
+        sums.test_joint_moments_of_neighbours_stay_within_the_event_and_nearly_reach_it(relation)
+    ours.test_every_entry_is_the_rounded_real_number(2, 1.37 * 2.0**30)
+    ours.test_one_word_is_enough_nearly_always()
+
+
 # --- mechanisms
 
 
@@ -364,6 +375,7 @@ CHECKS = {
     "grid": grid,
     "secure plans": secure_plans,
     "curvature on a grid": secure_curvature,
+    "Wishart noise on a grid": secure_wishart,
     "replay one_pass_sgd": replay_passes,
     "contents": contents,
     "mirror_descent": lambda: mechanism("mirror_descent", attacked=10.0),

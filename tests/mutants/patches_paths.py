@@ -221,6 +221,14 @@ for j in range(dim - 1):
         "a weight on the grid as it is", "exact_sums.moment_sum",
         "min(1.0, max(0.0, weights[i]))", "weights[i]", "curvature on a grid",
     ),
+    Patch(
+        "targets on the grid of twice the share", "exact_sums.moment_sum",
+        "own = share * target", "own = 2.0 * share * target", "Wishart noise on a grid",
+    ),
+    Patch(
+        "the second Wishart matrix is added", "secure_wishart._multiply_heads",
+        "other[:, order + 1:] *= -1.0", "other[:, order + 1:] *= 1.0", "Wishart noise on a grid",
+    ),
 )  # fmt: skip
 
 MECHANISMS = (

@@ -144,6 +144,8 @@ def test_which_have_a_form_on_a_grid():
             assert event.grid_diagonal(9) == (9.0 if name == "Laplace" else 3.0)
         elif name == "GaussianMoments":
             assert event.grid_diagonal(9) == math.sqrt(45 + 9)  # a triangle of 9 and a vector
+        elif name == "WishartDifference":
+            assert event.grid_diagonal(9) == math.sqrt(10 * 55)  # of order 10, nuclear norm
         elif name == "GaussianMatrix":
             assert event.grid_diagonal(9) == math.sqrt(45)
         elif name.startswith("ListChoice"):

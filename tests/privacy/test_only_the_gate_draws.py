@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 GATE = {
     "privacy/gate.py", "privacy/accounting/generator_range.py", "privacy/streams.py",
     "privacy/secure_noise.py", "privacy/secure_gamma.py", "privacy/grid_noise.py",
+    "privacy/secure_wishart.py", "privacy/bit_strings.py",
     "privacy/secure_choice.py", "privacy/secure_batches.py", "privacy/secure_direction.py",
     "privacy/choice_stream.py",
     "privacy/events",  # an event opens its stream
@@ -67,6 +68,7 @@ METHODS = {
 KERNELS = {
     "dperm_cli.loops.gaussian_noise", "dperm_cli.loops.exponential_noise",
     "dperm_cli.privacy.secure_noise", "dperm_cli.privacy.secure_gamma",
+    "dperm_cli.privacy.secure_wishart", "dperm_cli.privacy.bit_strings",
     "dperm_cli.privacy.streams",
 }  # fmt: skip
 # What the gate and its streams say to each other; nobody else asks a gate for these.

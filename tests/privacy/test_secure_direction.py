@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dperm_cli.privacy import channels, secure_direction
-from dperm_cli.privacy.secure_gamma import BitString
+from dperm_cli.privacy.bit_strings import BitString
 from dperm_cli.privacy.secure_noise import Uniform
 from tests.privacy._secure import source
 

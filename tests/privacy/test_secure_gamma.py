@@ -9,9 +9,9 @@ from scipy import stats
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import secure_gamma, secure_noise
+from dperm_cli.privacy.bit_strings import BitString, draw_strings
 from dperm_cli.privacy.events import GammaNorm
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_gamma import BitString
 from dperm_cli.privacy.secure_grid import Grid, grid_for, put_on_grid
 from dperm_cli.privacy.secure_noise import Uniform
 from tests.privacy._secure import off_grid, source
@@ -87,8 +87,8 @@ def test_an_axis_of_zero_bits_has_no_bound_above():
 def test_in_one_dimension_it_is_laplace_noise(seed):
     """P(0) = 1 - e^(-g / 2 s), P(k) = sinh(g / 2 s) e^(-|k| g / s) at s / g = 2, not at 2.1."""
     count = 100_000
-    radii = secure_gamma.draw_strings("laplace", count, source(seed))
-    axes = secure_gamma.draw_strings("gaussian", count, source(seed + 100))
+    radii = draw_strings("laplace", count, source(seed))
+    axes = draw_strings("gaussian", count, source(seed + 100))
     expected = np.array([0.22120, 0.15322, 0.02074])
 
     def level(mantissa, shift):
@@ -112,10 +112,10 @@ def test_in_one_dimension_it_is_laplace_noise(seed):
 def test_a_tie_inside_a_draw_is_decided_by_longer_strings():
     """The same words as in the tests of the other noises: x and z share 64 bits."""
     x, top, sign = 2**63 + 12345, 2**64 - 1, 2**63
-    (drawn,) = secure_gamma.draw_strings("laplace", 1, source(first=[x, x, 2, 1, sign]))
+    (drawn,) = draw_strings("laplace", 1, source(first=[x, x, 2, 1, sign]))
     assert (drawn.whole, drawn.negative, drawn.head(1)) == (0, 1, x)
     assert drawn.fraction._digits[:2] == [x, 1]  # what was compared is kept
-    (gone,) = secure_gamma.draw_strings("laplace", 1, source(first=[x, x, 1, 2, top, sign]))
+    (gone,) = draw_strings("laplace", 1, source(first=[x, x, 1, 2, top, sign]))
     assert gone.whole >= 1
 
 
@@ -129,7 +129,7 @@ def test_words_that_run_out_are_read_again_with_more():
         return pool[served - min(count, 40) : served]
 
     def seen(words):
-        drawn = secure_gamma.draw_strings("gaussian", 300, words)
+        drawn = draw_strings("gaussian", 300, words)
         return [(one.whole, one.head(1), one.negative) for one in drawn]
 
     assert seen(trickle) == seen(source(first=pool))

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
-from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symmetric
+from dperm_cli.core.symmetric import triangle_size, unpack_symmetric
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.moment_sensitivity import joint_sensitivity
@@ -73,15 +73,6 @@ class SufficientStatistics(Mechanism):
     requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
     free_of_radius: ClassVar[bool] = True
     secure: ClassVar[bool] = True
-
-    def choose_secure_form(self, budget: Budget) -> SufficientStatistics:
-        """Itself with Gaussian noise: Wishart matrices have no secure form."""
-        if self.noise == "wishart" or budget.delta == 0.0:
-            raise Unsupported(
-                "Wishart noise has no secure form: use mechanism.noise=gaussian with delta > 0, "
-                "or noise=research"
-            )
-        return replace(self, noise="gaussian")
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """A quadratic loss of the margin, few enough parameters, a delta for Gaussian noise."""
@@ -260,11 +251,9 @@ def _make_event(law: str, scale: float) -> Moments:
 
 def _release_moments(view: CentralView, event: Event, gate: Gate) -> tuple[np.ndarray, Any]:
     """Packed moments [trials, m] with noise, rows and targets over their bounds; their stream."""
-    spec, target = view.spec, bound_targets(view.spec)
+    target = bound_targets(view.spec)
     if event.law == "wishart":
-        unit = np.full(spec.p + 1, 1.0 / spec.row_bound)
-        unit[-1] = math.sqrt(TARGET_SHARE) / target if target > 0.0 else 0.0
-        sums = pack_symmetric(view.moment_sum() * unit * unit[:, None])
+        sums = view.packed_joint_moments(target, TARGET_SHARE)
     else:
         sums = view.packed_moments(target)
     stream = gate.stream(event, len(sums))

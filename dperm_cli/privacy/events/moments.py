@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.symmetric import order_of, triangle_size
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.events.base import MOVES, OneSum
@@ -49,7 +48,8 @@ class WishartDifference(OneSum):
     W and W' are independent Wishart matrices with one degree of freedom more than their order: then
     the log density of the noise changes by at most 1 / scale for each unit of the nuclear norm.
     ``record_norm`` bounds the nuclear norm of one record's matrix, ``gap`` (optional) that of the
-    difference of two. One release is sensitivity / scale pure.
+    difference of two. One release is sensitivity / scale pure. A record's matrix is t t^T, t its
+    row of p columns and its target.
 
     >>> WishartDifference(scale=4.0, record_norm=0.5).ratio("replace_one")
     0.25
@@ -58,6 +58,7 @@ class WishartDifference(OneSum):
     law = "wishart"
     stream = "NoiseStream"
     norm_order = "nuc"
+    summed = "joint_moments"
     phrase = (
         "a sum over all records of symmetric matrices plus half the difference of two Wishart "
         f"matrices of scale {{scale}}{MOVES} (nuclear norm)"
@@ -70,4 +71,5 @@ class WishartDifference(OneSum):
         return self.count * generator_range.exponential_range_delta(self.ratio(relation))
 
     def grid_diagonal(self, dim: int) -> float:
-        raise Unsupported("Wishart noise has no secure form")
+        # a cell of packed matrices of order q: its Frobenius diagonal, sqrt(q) times
+        return math.sqrt((dim + 1.0) * triangle_size(dim + 1))
