@@ -53,6 +53,36 @@ def test_nothing_fits(dperm):
     assert "every cell is unsupported, and no mechanism is known" in done.err
 
 
+@pytest.mark.parametrize("mechanism", ["auto", "local_sgd", "noisy_gd"])
+def test_no_choice_under_local_trust(dperm, mechanism):
+    words = (f"mechanism={mechanism}", "privacy=local", "tune={ridge: [0.1, 1]}", "trials=1")
+    done = dperm("run", *words, "format=json")
+    assert done.code == 1
+    # also a local mechanism refuses the choice, so that none is named
+    assert "every cell is unsupported, and no mechanism is known" in done.err
+    assert done.rows[0]["reason"] == (
+        "private_selection gives no local guarantee; take mechanism=local_sgd or "
+        "local_mirror_descent, without tune=: nothing is chosen under local trust"
+    )
+
+
+def test_a_choice_names_what_can_be_chosen_among(dperm):
+    words = ("tune={ridge: [0.1, 1]}", "trials=1", "format=json")
+    done = dperm("run", "mechanism=local_sgd", *words, "out=o")
+    assert done.code == 1
+    assert done.rows[0]["reason"] == (
+        "private_selection gives approx guarantees as its inner mechanism does, and local_sgd "
+        "gives local guarantees only; set mechanism=noisy_gd or noisy_sgd"
+    )
+    again = dperm("run", f"mechanism={named(done.err)}", *words, "out=p")
+    assert again.code == 0, again.err
+
+
+def test_no_guarantee_is_called_so(dperm):
+    done = dperm("run", "mechanism=non_private", "privacy=pure", "trials=1", "format=json")
+    assert done.rows[0]["reason"] == "non_private gives no guarantee"
+
+
 def test_account_and_describe_say_the_same(dperm):
     done = dperm("account", "mechanism=noisy_gd", "privacy=pure", "figure=false", "format=json")
     assert done.code == 0

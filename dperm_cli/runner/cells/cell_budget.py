@@ -7,6 +7,7 @@ from typing import Any
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
+from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.accounting.generator_range import NEGLIGIBLE_DELTA_SHARE
@@ -100,20 +101,26 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
 
 def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
     """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
+    if kind == "local":
+        apart = ", without tune=: nothing is chosen under local trust"
+        end = apart if isinstance(mechanism, PrivateSelection) else ""
+        return f"{name} gives no local guarantee; take mechanism={' or '.join(INSTEAD[kind])}{end}"
     key, inner = "mechanism", mechanism
     while kind in type(inner).guarantees and inner.inner is not None:
-        key, inner = f"{key}.inner", inner.inner
-    fault, can = inner_mechanism.name_of(inner), " or ".join(inner.guarantees) or "no"
-    if key == "mechanism":
+        # what tune= made a choice of was typed as the mechanism itself
+        key = key if isinstance(inner, PrivateSelection) else f"{key}.inner"
+        inner = inner.inner
+    kinds = [word for word in inner.guarantees if word != "none"]
+    fault = inner_mechanism.name_of(inner)
+    gives = f"gives {' or '.join(kinds)} guarantees" if kinds else "gives no guarantee"
+    if inner is mechanism:
         # delta would have no effect: tell the user instead of ignoring it
         pure = "pure" in inner.guarantees and kind == "approx"
         other = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
-        if kind == "local":
-            other = f"; take mechanism={' or '.join(INSTEAD['local'])}"
-        return f"{name} gives {can} guarantees, not {kind}{other}"
+        return f"{name} {gives}, not {kind}{other}" if kinds else f"{name} {gives}"
     instead = [word for word in INSTEAD[kind] if word != fault]
     return (
-        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "
+        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} {gives} "
         f"only; set {key}={' or '.join(instead)}"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema
@@ -29,17 +30,19 @@ def print_advice(what: str, found: str | None) -> None:
 
 
 def find_for_cell(prepared: run_cell.Prepared) -> str | None:
-    """A mechanism that plans this cell's problem, guarantee, relation and noise, or None.
+    """A mechanism that plans this cell's problem, guarantee, relation, choice and noise, or None.
 
     Plans see public facts only, and so does the answer.
     """
     one = prepared.cell
+    choice = one.mechanism if isinstance(one.mechanism, PrivateSelection) else None
     try:
         prepared = run_cell.make_feature_rows(prepared)
     except (Unsupported, DpermError):
         return None
 
     def plans(name: str, mechanism: Any) -> None:
+        mechanism = mechanism if choice is None else replace(choice, inner=mechanism)
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
         budget, kind = run_cell.find_budget(asked)
