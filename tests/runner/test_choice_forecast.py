@@ -215,8 +215,25 @@ def test_what_is_not_foreseen_is_one_line(words, told):
     with pytest.raises(InputError, match=r"tune|radius|figure|scaling") as caught:
         parse_request([*PROBLEM, *words])
     assert told in str(caught.value)
-    with pytest.raises(InputError, match="target"):
-        parse_request(["task=binary", "p=3", "n=2000", "target=0.01", RADII])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["n=2000", "target=0.01"], "target=0.01: is not for tune=: give n and epsilon"),
+        (["n=2000", "epsilon=1", "target=0.01"], "target=0.01: is not for tune="),
+        (["epsilon=1"], "n=none: tune= needs n and epsilon"),
+        (["n=2000"], "epsilon=none: tune= needs n and epsilon"),
+        ([], "n, epsilon=none: tune= needs n and epsilon"),
+        (["like=breast_cancer"], "epsilon=none: tune= needs n and epsilon"),
+        (["like=breast_cancer", "target=0.01"], "target=0.01: is not for tune="),
+    ],
+)
+def test_a_choice_is_foreseen_from_n_and_epsilon(words, told):
+    problem = [] if words[:1] == ["like=breast_cancer"] else ["task=binary", "p=3"]
+    with pytest.raises(InputError) as caught:
+        parse_request([*problem, *words, RADII])
+    assert str(caught.value).startswith(told)
 
 
 def test_sets_without_a_radius_are_refused_with_the_reason():

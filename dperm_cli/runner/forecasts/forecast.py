@@ -421,9 +421,16 @@ def _name_risks(risk: AttackRisk) -> dict[str, float]:
     return rates | {"membership_advantage": risk.advantage}
 
 
-def check_two(n: Any, epsilon: Any, target: Any) -> None:
-    """InputError unless two of the three are given."""
+def check_two(n: Any, epsilon: Any, target: Any, choice: bool = False) -> None:
+    """InputError unless two of the three are given, with a private choice n and epsilon."""
     given = {"n": n, "epsilon": epsilon, TARGET: target}
+    if choice:
+        if target is not None:
+            raise InputError(TARGET, target, "is not for tune=: give n and epsilon")
+        missing = ", ".join(name for name in ("n", "epsilon") if given[name] is None)
+        if missing:
+            raise InputError(missing, "none", "tune= needs n and epsilon; the risk is told")
+        return
     names = [name for name, value in given.items() if value is not None]
     if len(names) == 2:
         return

@@ -58,9 +58,9 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Pla
     form = cell_schema.check_key("format", settings.get("format", "table"))
     figure = settings.get("figure", "out" in settings and TUNE not in settings)
     figure = checks.boolean("figure", figure)
-    if LIKE not in settings:
-        forecast.check_two(**given)
     tune = _read_tune(settings)
+    if LIKE not in settings:
+        forecast.check_two(**given, choice=tune is not None)
     question = replace(_ask(settings, given, composer, tune or {}), tune=tune)
     out = settings.get("out")
     if out is None:
@@ -91,7 +91,7 @@ def _read_tune(settings: dict[str, Any]) -> dict[str, list[Any]] | None:
     found = tuning.check_tune(TUNE, settings[TUNE])
     own = {RADIUS: RADIUS, SCALING: LIKE_SCALING}
     chosen = [own[key] for key in own if key in found]
-    for key in (*chosen, "target", "figure"):
+    for key in (*chosen, "figure"):
         if settings.get(key, False) is not False:
             words = "is chosen by tune=: leave it out" if key in chosen else f"is not for {TUNE}="
             raise InputError(key, settings[key], words)
@@ -136,7 +136,7 @@ def _ask(
     facts = _facts(settings) if like is None else like.facts()
     if like is not None and given["n"] is None and None in (given["epsilon"], given["target"]):
         given = {**given, "n": facts.n}
-    forecast.check_two(**given)
+    forecast.check_two(**given, choice=bool(tune))
     loss = _loss(settings, facts.task, composer)
     config = _constraint(settings, composer)
 
