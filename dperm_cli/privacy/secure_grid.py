@@ -95,11 +95,18 @@ def put_on_grid(
     whole = bare.sensitivity(relation)
     if not after <= (1.0 + _MOST_EXTRA) * whole:
         raise Unsupported(
-            f"{grid} is the finest on which sums this large are exact, and too coarse for noise "
-            f"of scale {event.scale:.3g}; use noise=research or less epsilon"
+            f"{grid} is too coarse for a sum to which a record adds at most "
+            f"{event.record_norm:.3g}; use noise=research"
         )
     scale = event.scale * (after / before) * (1.0 + 4.0 * _UNIT)
+    require_bits(scale, grid)
+    return rounded.change_fields(scale=scale)
+
+
+def require_bits(scale: float, grid: Grid) -> None:
+    """``Unsupported`` for noise that is too small or too large for its grid."""
     bits = math.log2(scale / grid.step)
     if not _LEAST_BITS < bits < _MOST_BITS:
-        raise Unsupported(f"noise of scale {scale:.3g} does not fit {grid}; use noise=research")
-    return rounded.change_fields(scale=scale)
+        size, amount = ("large", "more") if bits > _LEAST_BITS else ("small", "less")
+        words = f"too {size} for {grid}; use noise=research or {amount} epsilon"
+        raise Unsupported(f"noise of scale {scale:.3g} is {words}")

@@ -55,9 +55,9 @@ def test_what_has_no_exact_form_is_unsupported():
     with pytest.raises(Unsupported, match="Exponential"):
         list_noise_events([Exponential(1.0, 1.0)])
     event, tiny = Gaussian(50.0, 1.5), Gaussian(1e-9, 1.0)
-    with pytest.raises(Unsupported, match=r"grid 2\^11 is the finest.*too coarse"):
+    with pytest.raises(Unsupported, match=r"grid 2\^11 is too coarse for a sum.* 1\.5; use"):
         put_on_grid(event, 5, grid_for([event], 2.0**60), "replace_one")
-    with pytest.raises(Unsupported, match="does not fit"):
+    with pytest.raises(Unsupported, match=r"too small for grid.*or less epsilon"):
         put_on_grid(tiny, 5, grid_for([tiny], 1e9), "replace_one")
     spec, mechanism = small_problem().spec(), RegularizedExponential()
     plan = mechanism.plan(spec, BUDGET)
@@ -67,6 +67,29 @@ def test_what_has_no_exact_form_is_unsupported():
     without = type("Slow", (type(loss),), {"name": "slow", "code": None})()
     with pytest.raises(Unsupported, match="slow has no exact sum"):
         secure_plan(NoisyGd(), plan, spec, without)
+
+
+@pytest.mark.parametrize("bound", [1e-7, 1e8])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("name", ["newton", "localization"])
+def test_values_of_two_sizes_on_one_grid_name_what_brings_them_together(name, epsilon, bound):
+    """Less epsilon does not help where the bound of rows makes one value far larger than others."""
+    mechanism, budget = registry.load("mechanism", name)(), Budget(epsilon, 1e-8)
+
+    def plan(bound):
+        problem = small_problem(ridge=0.1 * bound**2)
+        data = replace(problem.data, x=problem.data.x * bound, row_bound=bound)
+        problem = replace(problem, data=data)
+        spec = replace(problem.spec(), n=10**6)
+        return make_secure_plan(mechanism, spec, budget, problem.loss)
+
+    with pytest.raises(Unsupported) as refused:
+        plan(bound)
+    told = str(refused.value)
+    way = f"scale the records so that dataset.row_bound ({bound:.3g}) is near 1, or use noise"
+    assert way in told
+    assert "epsilon" not in told
+    plan(1.0)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

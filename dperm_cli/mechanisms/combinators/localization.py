@@ -17,7 +17,7 @@ from dperm_cli.mechanisms.shared.minimisers_on_grid import (
     reach_of_points,
 )
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
-from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid, reach_of_sums
+from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid, reach_of_sums, say_sizes
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, GammaNorm, Gaussian
@@ -73,8 +73,16 @@ class Localization(Combinator):
         sums = list_noise_events(plan.inner.events)
         farthest = max(reach_of_sums(sums, near), reach_of_points(spec))
         grid = grid_for([first, *sums], farthest)
-        found, distance = put_noisy_minimiser_on_grid(spec, first, plan.guarantee.relation, grid)
-        second, _ = put_sums_on_grid(plan.inner, near, loss, grid)
+        relation = plan.guarantee.relation
+        try:
+            found, distance = put_noisy_minimiser_on_grid(spec, first, relation, grid)
+            second, _ = put_sums_on_grid(plan.inner, near, loss, grid)
+        except Unsupported:
+            # the reason is one of the stages, or that both have one grid
+            alone = grid_for([first], reach_of_points(spec))
+            put_noisy_minimiser_on_grid(spec, first, relation, alone)
+            put_sums_on_grid(plan.inner, near, loss)
+            raise Unsupported(say_sizes([first, *sums], spec)) from None
         rounding = 0.5 * found.grid_diagonal(spec.p) * grid.step
         settings = {name: value for name, value in plan.settings.items() if name != "minimiser_gap"}
         settings |= {

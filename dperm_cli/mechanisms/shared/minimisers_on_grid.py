@@ -17,7 +17,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.events import Event, GammaNorm, Gaussian, PerturbedObjective
-from dperm_cli.privacy.secure_grid import Grid, grid_for
+from dperm_cli.privacy.secure_grid import Grid, grid_for, require_bits
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.solvers import perturbed_minimiser, rounding_bounds
 
@@ -28,7 +28,6 @@ _ROOM = 1.0 + 4.0 * UNIT
 _MOST_EXTRA = 1.01  # times the noise of the same release without a grid
 _MOST_SECOND = 1.5  # the same of a second noise, which is small beside the first
 _SMALL_SECOND = 0.01  # of what the first noise moves the minimiser by: as good as none
-_LEAST_RATIO, _MOST_RATIO = 2.0**9, 2.0**44  # of a noise scale to the step of its grid
 
 
 def put_minimiser_on_grid(spec: ProblemSpec, plan: Plan) -> tuple[Plan, Grid]:
@@ -96,7 +95,7 @@ def put_noisy_minimiser_on_grid(
             "epsilon, more ridge, or noise=research"
         )
     found = moved.change_fields(scale=event.scale * grown * _ROOM)
-    _require_ratio(found.scale, grid)
+    require_bits(found.scale, grid)
     return found, distance
 
 
@@ -144,7 +143,7 @@ def put_perturbed_on_grid(spec: ProblemSpec, plan: Plan) -> tuple[Plan, Grid]:
             f"more than {_MOST_SECOND:g} times the {most:.3g} of noise=research; use a smaller "
             "radius, more strength, or noise=research"
         )
-    _require_ratio(paid.scale, grid)
+    require_bits(paid.scale, grid)
     events = _keep_epsilon(plan, kept, paid)
     settings = {**plan.settings, "distance": distance, "second_scale": paid.scale}
     return replace(plan, events=events, noise_scale=events[0].noise_scale, settings=settings), grid
@@ -213,8 +212,3 @@ def _largest_tilt(first: PerturbedObjective, p: int) -> float:
     """A 2-norm that no draw of the linear term on its grid exceeds."""
     size = float(p) if first.noise == "gamma_norm" else math.sqrt(p)
     return LARGEST_DRAW * size * first.scale
-
-
-def _require_ratio(scale: float, grid: Grid) -> None:
-    if not _LEAST_RATIO < scale / grid.step < _MOST_RATIO:
-        raise Unsupported(f"noise of scale {scale:.3g} does not fit {grid}; use noise=research")

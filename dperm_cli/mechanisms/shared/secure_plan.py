@@ -78,11 +78,28 @@ def put_sums_on_grid(
     """
     require_exact_sums(loss)
     before, relation = list_noise_events(plan.events), plan.guarantee.relation
-    grid = grid or grid_for(before, reach_of_sums(before, spec))
+    own = grid or grid_for(before, reach_of_sums(before, spec))
     error = bound_gradient_error(spec, loss)
-    events = tuple(put_on_grid(event, spec.p, grid, relation, error) for event in before)
+    try:
+        events = tuple(put_on_grid(event, spec.p, own, relation, error) for event in before)
+    except Unsupported:
+        if grid is not None or len(before) == 1:
+            raise
+        for event in before:  # the reason is one of them, or that all have one grid
+            alone = grid_for([event], reach_of_sums([event], spec))
+            put_on_grid(event, spec.p, alone, relation, error)
+        raise Unsupported(say_sizes(before, spec)) from None
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
-    return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
+    return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), own
+
+
+def say_sizes(events: Sequence[NoiseEvent], spec: ProblemSpec) -> str:
+    """Why values that fit a grid each fit none together, and what brings their sizes together."""
+    sizes = " and ".join(f"{event.record_norm:.3g}" for event in events)
+    bounds = {"dataset.row_bound": spec.bounds.row, "dataset.target_bound": spec.bounds.target}
+    far = [f"{key} ({value:.3g})" for key, value in bounds.items() if not 0.1 <= value <= 10.0]
+    way = f"scale the records so that {' and '.join(far)} is near 1, or " if far else ""
+    return f"no grid fits values that a record moves by up to {sizes}; {way}use noise=research"
 
 
 def reach_of_sums(events: Sequence[NoiseEvent], spec: ProblemSpec) -> float:
