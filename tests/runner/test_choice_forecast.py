@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,6 +47,22 @@ def test_one_candidate_alone_makes_a_choice_that_cannot_pay():
     assert [row["choice"] for row in found.rows] == ["none", "private selection"]
     assert "does not pay" in found.verdict
     assert "0 of 9 simulated problems" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("with_it", "told"),
+    [
+        (0.015131, "makes no difference: risk 0.01513 with it, 0.01513 without"),
+        (0.01513, "makes no difference"),
+        (0.015129, "makes no difference"),
+        (0.0151, "pays: risk 0.0151 with it"),
+        (0.0152, "does not pay: risk 0.0152 with it"),
+    ],
+)
+def test_a_tie_is_called_so(with_it, told, monkeypatch):
+    monkeypatch.setattr(choice_forecast, "_compare_problems", lambda *rows: "")
+    rows = [(None, SimpleNamespace(median=risk), {"choice": "c"}) for risk in (0.01513, with_it)]
+    assert choice_forecast._judge(*rows).startswith(f"the choice (c) {told}")
 
 
 def test_a_choice_pays_where_no_candidate_is_good_for_all():

@@ -213,13 +213,18 @@ def _tell(question: PlanQuestion, answer: Answer, own: Mapping[str, Any], attack
 
 
 def _judge(fixed: Row, chosen: Row) -> str:
-    """One line: whether the choice has less risk than the best candidate without one."""
+    """One line: whether the choice has less risk than the best candidate without one.
+
+    Where the line shows the same risk twice, the choice makes no difference.
+    """
     without, with_it = fixed[1].median, chosen[1].median
+    risks = format_value(with_it), format_value(without)
     pays = "pays" if with_it < without else "does not pay"
+    pays = "makes no difference" if risks[0] == risks[1] else pays
     told = _name({key: value for key, value in fixed[2].items() if key != "choice"})
     return (
-        f"the choice ({chosen[2]['choice']}) {pays}: risk {format_value(with_it)} with it, "
-        f"{format_value(without)} without it at {told} and the same budget; "
+        f"the choice ({chosen[2]['choice']}) {pays}: risk {risks[0]} with it, "
+        f"{risks[1]} without it at {told} and the same budget; "
         f"{_compare_problems(fixed, chosen)}"
     )
 
