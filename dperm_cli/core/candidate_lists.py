@@ -54,14 +54,11 @@ def _check_words(key: str, value: Any) -> list[str]:
 
 
 def _check_numbers(key: str, name: str, value: Any) -> list[float]:
-    sign = "> 0" if name == RADIUS else ">= 0"
-    allowed = f"must be a list of different numbers {sign}, as in [1, 10]"
+    low = 1.0 / _LARGEST if name == RADIUS else 0.0
+    allowed = f"must be a list of different numbers from {low:g} to {_LARGEST:g}, as in [1, 10]"
     if not isinstance(value, (list, tuple)) or not value:
         raise InputError(key, value, allowed)
-    found = [
-        checks.number(key, item, low=0.0, high=_LARGEST, low_open=name == RADIUS, allowed=allowed)
-        for item in value
-    ]
+    found = [checks.number(key, item, low=low, high=_LARGEST, allowed=allowed) for item in value]
     if len(set(found)) < len(found):
         raise InputError(key, value, allowed)
     return found
