@@ -21,6 +21,7 @@ import yaml
 
 import dperm_cli
 from dperm_cli.core import registry
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.rbf import Rbf
@@ -53,6 +54,7 @@ FACTS = ReleaseFacts("logistic", "l2_ball", 10.0, 0.0, 0.0, 1.0, 20_000, "public
 COLUMNS = InputSchema(
     "csv", "binary", 2, ("age", "pulse"), "state", labels=(("ill", 1.0), ("well", -1.0))
 )
+KEYS = ("level_of_intervals", "metrics", "event")  # of every evaluation
 MU = 0.2366994
 FILLED = {
     "url_slug": "ward-model", "name": "Ward model", "data_curators": ["County hospital"],
@@ -164,7 +166,8 @@ def test_the_text_knows_of_an_evaluation_beside_the_model(tmp_path):
     assert "the model file alone" in plain
     assert "Metrics, optima" in plain
     words = {"Accuracy": "0.8 (95% interval for the population: 0.7 to 0.9)"}
-    (tmp_path / "evaluation.json").write_text(json.dumps({"in_words": words}))
+    content = json.dumps({"in_words": words, **dict.fromkeys(KEYS)})
+    (tmp_path / "evaluation.json").write_text(content)
     told = write_statement(make(), Answers(), "text", read_beside(model)).decode()
     told = " ".join(told.split())
     assert "0.8 (95% interval for the population: 0.7 to 0.9)" in told
@@ -174,11 +177,29 @@ def test_the_text_knows_of_an_evaluation_beside_the_model(tmp_path):
     assert "nothing in the model file proves" in told
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"in_words": 3}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "[" * 100_000, '{"in_words": 3}', '{"accuracy": 0.9}', "{}", "\x00",
+             json.dumps({"in_words": 3, **dict.fromkeys(KEYS)})],
+)  # fmt: skip
 def test_a_file_that_is_no_evaluation_is_refused(text, tmp_path):
     (tmp_path / "evaluation.json").write_text(text)
-    with pytest.raises(InputError, match="an evaluation that dperm wrote"):
+    with pytest.raises(InputError) as refused:
         read_beside(str(tmp_path / "model.npz"))
+    assert str(refused.value) == (
+        f"evaluation.json={tmp_path / 'evaluation.json'}: is no evaluation that dperm wrote: move "
+        "it, or the model, to another folder"
+    )
+
+
+def test_an_evaluation_of_another_model_is_refused(tmp_path):
+    model = tmp_path / "model.npz"
+    model.write_bytes(b"one")
+    found = {"in_words": {}, "model_sha256": hash_sha256(b"one"), **dict.fromkeys(KEYS)}
+    (tmp_path / "evaluation.json").write_text(json.dumps(found))
+    assert read_beside(str(model)) is not None
+    model.write_bytes(b"two")
+    with pytest.raises(InputError, match="is the evaluation of another model: move it, or the"):
+        read_beside(str(model))
 
 
 @pytest.mark.parametrize("form", ["text", "html", "registry"])

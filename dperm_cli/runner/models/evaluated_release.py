@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import read_bytes
 from dperm_cli.privacy.accounting import ledger_totals
@@ -23,6 +24,8 @@ from dperm_cli.privacy.metrics.joint_plan import PrivateMetrics
 FILE = "evaluation.json"
 LEVEL = 0.95
 IDLE = "the figure says nothing: the noise is too large for so few records"
+_MODEL = "model_sha256"
+_KEYS = {"level_of_intervals", "metrics", "event"}  # of every evaluation that dperm wrote
 _MOST_BYTES = 10**7  # of a file that is read
 _MOST_LETTERS = 300  # of a figure in such a file
 NOTE = (
@@ -97,12 +100,13 @@ class EvaluatedRelease:
             found.append((name[0].upper() + name[1:], shown))
         return found
 
-    def write(self) -> bytes:
-        """The file beside the model."""
+    def write(self, model: bytes) -> bytes:
+        """The file beside the model, whose own file is ``model``."""
         plan = self.found.plan
         facts = {
             "note": NOTE,
             "level_of_intervals": LEVEL,
+            _MODEL: hash_sha256(model),
             "records": plan.records,
             "relation": plan.relation,
             "metrics": self.metrics,
@@ -131,21 +135,28 @@ class StoredEvaluation:
 def read_beside(model: str) -> StoredEvaluation | None:
     """The evaluation that lies beside a model file as ``evaluation.json``; None without one.
 
+    One that an earlier dperm wrote does not name its model, and is taken for the model's.
+
     Raises:
-        InputError: it is no such file.
+        InputError: it is no such file, or that of another model.
         StorageError: it cannot be read.
     """
     path = Path(model).parent / FILE
     data = read_bytes(path) if path.is_file() else None
     if data is None:
         return None
+    move = "move it, or the model, to another folder"
     try:
         if len(data) > _MOST_BYTES:
             raise ValueError("too large")
-        words = json.loads(data).get("in_words", {})
-        told = tuple((str(name), str(text)) for name, text in words.items())
+        found = json.loads(data)
+        if not isinstance(found, dict) or not found.keys() >= _KEYS:
+            raise ValueError("of another program")
+        told = tuple((str(name), str(text)) for name, text in found.get("in_words", {}).items())
     except (ValueError, AttributeError, RecursionError):
-        raise InputError("model", str(path), "must be an evaluation that dperm wrote") from None
+        raise InputError(FILE, str(path), f"is no evaluation that dperm wrote: {move}") from None
+    if _MODEL in found and found[_MODEL] != hash_sha256(read_bytes(Path(model)) or b""):
+        raise InputError(FILE, str(path), f"is the evaluation of another model: {move}")
     return StoredEvaluation(tuple((n[:_MOST_LETTERS], t[:_MOST_LETTERS]) for n, t in told))
 
 

@@ -272,7 +272,7 @@ def list_files(
         model_card.CARD: model_card.write_card(found),
     }
     if evaluated is not None:
-        files[evaluated_release.FILE] = evaluated.write()
+        files[evaluated_release.FILE] = evaluated.write(files[model_card.MODEL])
     if not STATEMENTS:
         return files
     built = build_statement(found, answers, evaluated)
