@@ -6,7 +6,10 @@ import csv
 import importlib.util
 import json
 import math
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +209,39 @@ def test_predictions_are_those_of_the_encoded_table(capsys):
     score = float((row / np.linalg.norm(row) @ found.theta)[0])
     assert float(lines[0]["score"]) == pytest.approx(score, rel=1e-12)
     assert float(lines[0]["probability=yes"]) == pytest.approx(1 / (1 + math.exp(-score)))
+
+
+_PREDICT = """
+import sys
+from dperm_cli.cli import main
+assert main(["predict", "here/release/model.npz", sys.argv[1], "out=" + sys.argv[2]]) == 0
+# not ru_maxrss: where a process is forked, that has what the one that forks it holds
+with open("/proc/self/status") as file:
+    (peak,) = (int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
+print(peak)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+@pytest.mark.usefixtures("_short")
+def test_memory_of_predictions_does_not_grow_with_the_file(capsys):
+    """Ten times as many rows, which alone would take 10 MiB more as they are encoded."""
+    write()
+    assert release(capsys, "out=here", "mechanism=output_perturbation", "ridge=0.1")[0] == 0
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    peaks = {}
+    for count in (20_000, 200_000):
+        write(f"{count}.csv", records(count))
+        for ending in ("csv", "parquet"):
+            words = [f"{count}.csv", f"predicted.{ending}"]
+            done = subprocess.run(
+                [sys.executable, "-c", _PREDICT, *words],
+                capture_output=True, text=True, env=env, check=True,
+            )  # fmt: skip
+            assert f"{count} predictions" in done.stderr
+            peaks[count, ending] = int(done.stdout)
+    for ending in ("csv", "parquet"):
+        assert peaks[200_000, ending] - peaks[20_000, ending] < 8 << 20, peaks
 
 
 @pytest.mark.usefixtures("_short")
