@@ -7,6 +7,7 @@ import numpy as np
 from dperm_cli.problem.problem import Constraint
 
 _ROUNDS = 200  # of Newton's method for the multiplier of a ball
+_LEAST = 2.0**-300  # of a value beside the slope at the radius: a less one moves nothing
 _STILL = 1e-6
 _STEPS = 4  # of accelerated projected descent, for other sets: each takes a projection
 
@@ -20,19 +21,37 @@ def minimise_in_ball(
     ball. The minimiser is y - at with y = (M + nu I)^-1 (M at - slope) for the least nu >= 0 that
     brings y into the ball, found by Newton's method on 1 / |y|, concave and rising in nu.
     """
-    along = values * _to_basis(basis, at) - _to_basis(basis, slope)
+    values, slope, start, unit = _make_moderate(values, slope, at, radius)
+    inside = float(np.ldexp(radius, -unit))
+    along = values * _to_basis(basis, start) - _to_basis(basis, slope)
     square, nu = along**2, np.zeros(len(at))
     for _ in range(_ROUNDS):
         shifted = values + nu[:, None]
         norm2 = np.sum(square / shifted**2, axis=1)
         bend = np.sum(square / shifted**3, axis=1)
-        outside = norm2 > radius**2
+        outside = norm2 > inside**2
         with np.errstate(invalid="ignore", divide="ignore"):
-            step = np.where(outside, norm2 / bend * (np.sqrt(norm2) / radius - 1.0), 0.0)
+            step = np.where(outside, norm2 / bend * (np.sqrt(norm2) / inside - 1.0), 0.0)
         nu = nu + step
         if np.all(step <= 1e-15 * (nu + values[:, 0])):
             break
-    return _from_basis(basis, along / (values + nu[:, None])) - at
+    return np.ldexp(_from_basis(basis, along / (values + nu[:, None])), unit) - at
+
+
+def _make_moderate(
+    values: np.ndarray, slope: np.ndarray, at: np.ndarray, radius: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Values, slope and ``at`` in units in which no power of them overflows, and that of lengths.
+
+    Units are powers of two, the second one of each trial: nothing is rounded. Lengths are divided
+    by 2^unit, which is about the radius; the largest value and the largest slope are at most 1.
+    """
+    unit = int(np.frexp(radius)[1])
+    steep = np.max(np.abs(slope), axis=1)
+    most = np.frexp(np.max(values, axis=1))[1]
+    scale = np.where(steep > 0.0, np.maximum(np.frexp(steep)[1] - unit, most), most)[:, None]
+    bent = np.maximum(np.ldexp(values, -scale), _LEAST)
+    return bent, np.ldexp(slope, -scale - unit), np.ldexp(at, -unit), unit
 
 
 def minimise_in_set(
