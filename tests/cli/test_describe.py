@@ -24,6 +24,21 @@ def test_facts_and_picture(figures, dperm, tmp_path):
     assert set(os.listdir(tmp_path / "here")) == {"problem.pdf", "problem.svg", "problem.png"}
 
 
+@pytest.mark.parametrize("classes", ["[no, yes]", "[nein, ja]"])
+@pytest.mark.parametrize("verb", ["describe", "run"])
+def test_records_that_cannot_be_used_are_told(verb, classes, dperm, tmp_path):
+    """All labels are spelt otherwise than declared: every record is zero, the accuracy 1."""
+    table = "".join(f"{k % 7},{'yes' if k % 7 > 3 else 'no'}\n" for k in range(50))
+    (tmp_path / "t.csv").write_text(f"a,y\n{table}")
+    columns = "columns:\n  a: {kind: number, bounds: [0, 6]}\n"
+    (tmp_path / "s.yaml").write_text(f"target: {{column: y, classes: {classes}}}\n{columns}")
+    words = ("dataset=table", "dataset.path=t.csv", "dataset.schema=s.yaml", "trials=1", "out=o")
+    done = dperm(verb, *words, "mechanism=noisy_gd", "epsilon=1")
+    assert done.code == 0
+    told = "warning: table: 40 of 40 training records are rows of zeros: a label or a cell"
+    assert (told in done.err) is (classes == "[nein, ja]")
+
+
 def test_says_why_a_mechanism_is_not_supported(dperm):
     done = dperm("describe", *TINY, "privacy.relation=add_remove", "out=here")
     assert "fixed-size batches need relation replace_one" in " ".join(done.out.split())

@@ -37,6 +37,13 @@ def describe_rule(task: str, target: float) -> str:
     return f"{words} (features 0{also})"
 
 
+def count_zero_rows(x: Rows) -> int:
+    """How many rows [n, p] are zero, as those of records that cannot be used are."""
+    if sparse.issparse(x):
+        return int(np.sum(np.diff((x != 0).indptr) == 0))
+    return len(x) - int(np.count_nonzero(x.any(axis=1)))
+
+
 def zero_invalid(x: Rows, y: np.ndarray, target: float) -> tuple[Rows, np.ndarray]:
     """The records with the zero record in the place of each that is invalid.
 

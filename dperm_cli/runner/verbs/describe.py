@@ -47,6 +47,7 @@ def describe(arguments: list[str]) -> int:
     checks.folder("out", str(out))
     made = describe_study(study, [request], " ".join(arguments))
     run.warn_of_columns([made.prepared])
+    run.warn_of_records([made.prepared])
     found = made.facts
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dperm_cli.core.errors import describe_error
+from dperm_cli.datasets.shared.invalid_records import count_zero_rows
 from dperm_cli.runner.cells import metrics
 from dperm_cli.runner.cells.run_cell import Prepared
 from dperm_cli.runner.cells.single_release import SingleRelease
@@ -55,6 +54,6 @@ def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any
 
 def _count_zero_records(x: Any) -> dict[str, Any]:
     """How many rows [n, p] are zero, with a word on what to look at where most are."""
-    zero = int(np.sum(np.asarray((x != 0).sum(axis=1)).ravel() == 0))
+    zero = count_zero_rows(x)
     found: dict[str, Any] = {"zero_records": zero}
     return found | {"warning": WARNING} if 2 * zero > x.shape[0] else found

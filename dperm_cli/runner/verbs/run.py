@@ -18,6 +18,7 @@ from dperm_cli.core.files import OutputFile, find_special
 from dperm_cli.core.foreign_errors import refuse_errors
 from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.core.operands import refuse_repeated
+from dperm_cli.datasets.shared.invalid_records import count_zero_rows
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -142,6 +143,7 @@ def _run_study(
         save_model.check_free(to)
     preflight.check_loaded(todo, study.keys, out)
     warn_of_columns(prepared)
+    warn_of_records(prepared)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
         names = given_names.write_names({item.key: item.cell.names for item in prepared})
@@ -224,6 +226,22 @@ def warn_of_columns(prepared: Sequence[cells.Prepared]) -> None:
     for item in {hash_facts(cell.config["dataset"]): cell for cell in raw}.values():
         words = item.dataset.warn_of_columns()
         print(f"warning: {item.name_of('dataset')}: {words}", file=sys.stderr)
+
+
+def warn_of_records(prepared: Sequence[cells.Prepared]) -> None:
+    """A line on stderr for each data set most of whose records cannot be used.
+
+    It is a fact of the records, as the optimum and metrics that it is printed beside.
+    """
+    zeroed = [one for one in prepared if one.cell.dataset.invalid == "zero"]
+    for one in {hash_facts(item.cell.config["dataset"]): item for item in zeroed}.values():
+        n, zero = one.problem.data.n, count_zero_rows(one.problem.data.x)
+        if 2 * zero > n:
+            name = one.cell.name_of("dataset")
+            words = "a label or a cell of them cannot be used, and the figures say nothing"
+            way = "compare labels, words and bounds that are declared with the table"
+            told = f"{zero} of {n} training records are rows of zeros: {words}; {way}"
+            print(f"warning: {name}: {told}", file=sys.stderr)
 
 
 def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
