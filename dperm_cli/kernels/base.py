@@ -32,8 +32,8 @@ FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 class Kernel(Plugin, CheckedFields, ABC):
     """A kernel K(x, z) = <phi(x), phi(z)>, where phi is its feature map.
 
-    A subclass defines ``gram``, ``diagonal`` and ``bound``, and may define ``lipschitz`` and the
-    finite maps.
+    A subclass defines ``gram``, ``diagonal`` and ``bound``, and may define ``gram_alone``,
+    ``lipschitz`` and the finite maps.
 
     Attributes:
         features: ``exact`` uses the kernel itself. ``explicit``, ``landmarks`` and ``fourier`` use
@@ -49,6 +49,7 @@ class Kernel(Plugin, CheckedFields, ABC):
         seed: of the random frequencies, which are public.
         is_shift_invariant: whether K(x, z) is a function of x - z.
         matrix: the matrix of a kernel that is given by one.
+        maps_alone: whether ``gram_alone`` exists, and ``explicit`` rounds each row by itself.
 
     >>> from dperm_cli.core.fields import keys_of
     >>> list(keys_of(Kernel))
@@ -69,10 +70,15 @@ class Kernel(Plugin, CheckedFields, ABC):
     group: ClassVar[str] = "kernel"
     is_shift_invariant: ClassVar[bool] = False  # K(x, z) is a function of x - z
     matrix: ClassVar[Any] = None  # of a kernel that is given by one
+    maps_alone: ClassVar[bool] = False
 
     @abstractmethod
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         """K(a_i, b_j) of rows [na, columns] and [nb, columns], shape [na, nb]."""
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        """``gram``, where the last bits of a row follow from that row and ``b`` alone."""
+        raise NotImplementedError(f"kernel={self.name} maps rows together")
 
     @abstractmethod
     def diagonal(self, a: Matrix) -> np.ndarray:

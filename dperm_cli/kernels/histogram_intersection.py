@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Help, Range
 from dperm_cli.kernels.base import Kernel, dense, sum_over_columns
+from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix
 
 
@@ -36,11 +37,25 @@ class HistogramIntersection(Kernel):
         if not self.normalise:
             checks.integer("kernel.columns", self.columns, low=1)
 
+    maps_alone: ClassVar[bool] = True
+
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         rows, others = self._bags(a), self._bags(b)
         out = sum_over_columns(np.minimum, rows, others)
         if self.normalise:
             out *= _inverse_root(rows.sum(axis=1))[:, None] * _inverse_root(others.sum(axis=1))
+        return out
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        rows, others = self._bags(a), self._bags(b)
+        out = kernel_rows.add_columns(rows, others, kernel_rows.SMALLER)
+        if self.normalise:
+            ones = np.ones((1, rows.shape[1]))
+            first, second = (
+                kernel_rows.add_columns(part, ones, kernel_rows.PRODUCTS)[:, 0]
+                for part in (rows, others)
+            )
+            out *= _inverse_root(first)[:, None] * _inverse_root(second)
         return out
 
     def diagonal(self, a: Matrix) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dperm_cli.kernels.base import ShiftKernel, dense, sum_over_columns
+from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix
 
 
@@ -21,9 +23,16 @@ class Laplacian(ShiftKernel):
     inf
     """
 
+    maps_alone: ClassVar[bool] = True
+
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         apart = sum_over_columns(lambda x, z: np.abs(x - z), dense(a), dense(b))
         return np.exp(-self.gamma * apart)
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return kernel_rows.decay(
+            kernel_rows.add_columns(dense(a), dense(b), kernel_rows.LENGTHS), self.gamma
+        )
 
     def frequencies(self, rng: np.random.Generator, count: int, columns: int) -> np.ndarray:
         """Independent Cauchy coordinates of scale gamma."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dperm_cli.kernels.base import Kernel, dense, products, squares
+from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix
 
 
@@ -18,8 +20,13 @@ class Linear(Kernel):
     [[11.0]]
     """
 
+    maps_alone: ClassVar[bool] = True
+
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return products(a, b)
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return kernel_rows.add_columns(dense(a), dense(b), kernel_rows.PRODUCTS)
 
     def diagonal(self, a: Matrix) -> np.ndarray:
         return squares(a)

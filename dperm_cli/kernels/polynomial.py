@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.kernels.base import Kernel, dense, finite, products, squares
+from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix
 
 
@@ -29,8 +30,14 @@ class Polynomial(Kernel):
     degree: Annotated[Count, Range(1, 20), Help("of the polynomial")] = 3
     offset: Annotated[NonNegative, Help("added to the inner product")] = 1.0
 
+    maps_alone: ClassVar[bool] = True
+
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return (products(a, b) + self.offset) ** int(self.degree)
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        found = kernel_rows.add_columns(dense(a), dense(b), kernel_rows.PRODUCTS)
+        return kernel_rows.raise_power(found, self.offset, int(self.degree))
 
     def diagonal(self, a: Matrix) -> np.ndarray:
         return (squares(a) + self.offset) ** int(self.degree)
@@ -60,5 +67,8 @@ class Polynomial(Kernel):
         for place, combination in enumerate(chosen):
             repeats = (combination.count(column) for column in set(combination))
             weight = math.factorial(degree) / math.prod(math.factorial(k) for k in repeats)
-            out[:, place] = math.sqrt(weight) * np.prod(rows[:, combination], axis=1)
+            # one column after the other, so that each row is rounded by itself
+            out[:, place] = math.sqrt(weight)
+            for column in combination:
+                out[:, place] *= rows[:, column]
         return out

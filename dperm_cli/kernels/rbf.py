@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.kernels.base import ShiftKernel, distances
+from dperm_cli.kernels.base import ShiftKernel, dense, distances
+from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix
 
 
@@ -21,8 +23,15 @@ class Rbf(ShiftKernel):
     1.0
     """
 
+    maps_alone: ClassVar[bool] = True
+
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return np.exp(-self.gamma * distances(a, b))
+
+    def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return kernel_rows.decay(
+            kernel_rows.add_columns(dense(a), dense(b), kernel_rows.SQUARES), self.gamma
+        )
 
     def lipschitz(self, row_bound: float) -> float:
         return math.sqrt(2.0 * self.gamma)

@@ -141,6 +141,8 @@ class Mechanism(CheckedFields, ABC):
         trust: ``local`` where it gets a ``LocalView``.
         space: ``kernel`` where it works on a kernel's minimiser.
         features: the finite map of a kernel whose rows it sees.
+        on_queries: whether it works on the span of the public queries, in coordinates, where the
+            kernel itself would be used.
         by_rows: whether the set may differ from trial to trial.
         one_pass: whether each record is used once.
         free_of_radius: whether its noise does not grow with the set, so that it needs no radius.
@@ -174,6 +176,7 @@ class Mechanism(CheckedFields, ABC):
     trust: ClassVar[str] = "central"
     space: ClassVar[str] = "parameters"
     features: ClassVar[str | None] = None
+    on_queries: ClassVar[bool] = False
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
     free_of_radius: ClassVar[bool] = False

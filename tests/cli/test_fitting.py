@@ -47,7 +47,7 @@ def test_one_supported_cell_is_enough(dperm):
 
 
 def test_nothing_fits(dperm):
-    words = ("kernel=polynomial", "kernel.radius=1", "ridge=0.1", "noise=secure", "trials=1")
+    words = ("privacy=pure", "epsilon=1e-8", "noise=secure", "trials=1")
     done = dperm("run", "mechanism=noisy_gd", *words)
     assert done.code == 1
     assert "every cell is unsupported, and no mechanism is known" in done.err
@@ -81,6 +81,45 @@ def test_a_choice_names_what_can_be_chosen_among(dperm):
 def test_no_guarantee_is_called_so(dperm):
     done = dperm("run", "mechanism=non_private", "privacy=pure", "trials=1", "format=json")
     assert done.rows[0]["reason"] == "non_private gives no guarantee"
+
+
+KERNEL = ("kernel=rbf", "dataset=breast_cancer", "ridge=0.1", "epsilon=3", "trials=2")
+
+
+def test_a_kernel_is_learned_with_secure_noise_on_the_span_of_its_queries(dperm):
+    own = ("mechanism=kernel_release", "kernel.queries=20", "noise=secure", "format=json")
+    rows = dperm("run", *KERNEL, *own, "out=o").rows
+    assert [row["status"] for row in rows] == ["ok"]
+    assert rows[0]["p"] == 20
+    assert rows[0]["arithmetic"].startswith("grid 2^")
+    assert '"prediction_noise"' in rows[0]["settings"]
+    assert 0.0 < rows[0]["excess_risk_median"] < rows[0]["floor_excess_risk"]
+
+
+@pytest.mark.parametrize("kernel", ["polynomial", "histogram_intersection"])
+def test_secure_noise_works_on_features_of_any_kernel_of_ours(dperm, kernel):
+    words = (f"kernel={kernel}", *KERNEL[1:], "mechanism=noisy_gd", "noise=secure", "format=json")
+    rows = dperm("run", *words, "kernel.size=10", "kernel.features=landmarks", "out=o").rows
+    assert [row["status"] for row in rows] == ["ok"]
+
+
+def test_a_mechanism_of_a_kernel_without_a_secure_form_names_what_has_one(dperm):
+    done = dperm("run", *KERNEL, "mechanism=kernel_interactive", "noise=secure", "format=json")
+    assert done.code == 1
+    assert "use mechanism=kernel_release" in done.rows[0]["reason"]
+    assert named(done.err) == "noisy_gd"
+
+
+def test_describe_names_what_fits_a_kernel(dperm):
+    done = dperm("describe", *KERNEL[:4], "mechanism=noisy_gd", "privacy=pure")
+    assert done.code == 0, done.err
+    assert named(done.err) == "output_perturbation"
+
+
+def test_a_kernel_mechanism_asks_for_a_kernel(dperm):
+    done = dperm("run", "mechanism=kernel_release", "ridge=0.1", "noise=secure", "format=json")
+    assert done.code == 1
+    assert "set kernel=linear, polynomial, rbf" in done.rows[0]["reason"]
 
 
 def test_account_and_describe_say_the_same(dperm):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,12 +13,20 @@ from dperm_cli.audit.replay import Player, Recorder
 from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.rbf import Rbf
+from dperm_cli.kernels.shared.feature_maps import Landmarks
 from dperm_cli.mechanisms.kernel.kernel_interactive import KernelInteractive
 from dperm_cli.mechanisms.kernel.kernel_release import KernelRelease
 from dperm_cli.mechanisms.shared import kernel_queries
+from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import Problem
+from dperm_cli.sets import make_ball
+from dperm_cli.views.grid import GridView
 from dperm_cli.views.kernel import KernelView
+from tests.conftest import small_problem
 from tests.contract.test_kernel_mechanisms import problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -162,3 +171,66 @@ def _adaptive(open_):
 def test_pure_privacy_is_refused_with_the_alternative():
     with pytest.raises(Unsupported, match="kernel_semi_interactive"):
         KernelRelease().plan(problem().spec(), Budget(1.0, 0.0))
+
+
+RBF = Rbf(gamma=0.5)
+
+
+def in_coordinates(points: int = 6) -> Problem:
+    """A ridge problem whose rows were mapped one by one onto the span of public points."""
+    found = small_problem(n=60, p=3, ridge=0.3)
+    rng = np.random.default_rng(5)
+    features = Landmarks(RBF, rng.standard_normal((points, 3)), 1.0)
+    mapped = found.data.with_rows(features.apply_alone(found.data.x), row_bound=1.0)
+    return replace(found, data=mapped, constraint=make_ball(2.0, features.dim))
+
+
+def test_secure_noise_is_output_perturbation_in_coordinates():
+    found = in_coordinates()
+    mechanism = KernelRelease(on_grid=True)
+    assert (mechanism.space, mechanism.secure, mechanism.on_queries) == ("parameters", True, True)
+    plan, grid = make_secure_plan(mechanism, found.spec(), BUDGET, found.loss)
+    assert account(plan.events, delta=1e-6, relation="replace_one").epsilon <= 1.0 + 1e-12
+    assert plan.settings["prediction_noise"] == plan.noise_scale * found.spec().row_bound
+    gate = Gate.secure(50, grid, (plan.events, "replace_one"))
+    theta = mechanism.release(GridView(found, grid), plan, gate).theta
+    assert theta.shape == (50, 6)
+    assert np.all(np.linalg.norm(theta, axis=1) <= 2.0 + 1e-12)
+
+
+def test_neighbours_in_coordinates_are_within_the_event_on_the_grid():
+    """Record on D, freeze, run on D': the minimisers are no further apart than was paid for."""
+    found, worst = in_coordinates(), 0.0
+    mechanism, rng = KernelRelease(on_grid=True), np.random.default_rng(7)
+    plan, grid = make_secure_plan(mechanism, found.spec(), BUDGET, found.loss)
+    for _ in range(10):
+        recorder = Recorder()
+        gate = Gate.secure(2, grid, (plan.events, "replace_one"), recorder)
+        first = mechanism.release(GridView(found, grid), plan, gate).theta
+        x, y = found.data.x.copy(), found.data.y.copy()
+        row = rng.standard_normal(6)
+        x[4], y[4] = row / np.linalg.norm(row), rng.choice([-1.0, 1.0])
+        other = GridView(replace(found, data=found.data.with_records(x, y)), grid)
+        player = Player(recorder.calls)
+        again = mechanism.release(other, plan, Gate.secure(2, grid, (plan.events, "replace_one"),
+                                                           player)).theta  # fmt: skip
+        assert player.faults == []
+        assert np.array_equal(first, again)
+        worst = max(worst, player.worst)
+    assert 0.05 < worst <= 1.0
+
+
+@pytest.mark.parametrize(("budget", "words"), [
+    (Budget(1.0, 0.0), "delta > 0"), (Budget(1.0, 1e-6, "add_remove"), "replace_one alone"),
+])  # fmt: skip
+def test_what_the_secure_form_is_not_proved_for_is_refused(budget, words):
+    found = in_coordinates()
+    with pytest.raises(Unsupported, match=words):
+        make_secure_plan(KernelRelease(on_grid=True), found.spec(), budget, found.loss)
+
+
+def test_without_a_grid_it_works_on_the_kernels_minimiser_and_has_no_secure_form():
+    found = in_coordinates()
+    assert KernelRelease().space == "kernel"
+    with pytest.raises(Unsupported, match="no secure form"):
+        make_secure_plan(KernelRelease(), found.spec(), BUDGET, found.loss)

@@ -46,6 +46,7 @@ FORMS = {
     "standard_projection": ({"inner": NoisyGd(steps=20), "m": 2}, {}, 1e-6),
     "random_features": ({"inner": NoisyGd(steps=20)}, {"p": 8}, 1e-6),
     "random_features in one pass": ({"inner": OnePassSgd(batches=3)}, {"p": 8}, 0.0),
+    "kernel_release": ({"on_grid": True}, {"ridge": 0.2}, 1e-6),
     "auto": ({"on_grid": True}, {}, 1e-6),
 }
 LISTS = ("exponential",)  # all that it draws is a number of a public list of points

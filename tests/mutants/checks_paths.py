@@ -250,6 +250,15 @@ def secure_wishart():
     ours.test_one_word_is_enough_nearly_always()
 
 
+def rows_alone():
+    """A row of a kernel's features has the same bits whatever rows stand beside it."""
+    from tests.kernels import test_rows_alone as ours
+
+    for kernel in ours.KERNELS[:3]:
+        ours.test_landmark_features_made_alone_are_the_features(kernel)
+    ours.test_explicit_features_made_alone_are_the_features(ours.KERNELS[3])
+
+
 # --- mechanisms
 
 
@@ -376,6 +385,7 @@ CHECKS = {
     "secure plans": secure_plans,
     "curvature on a grid": secure_curvature,
     "Wishart noise on a grid": secure_wishart,
+    "rows alone": rows_alone,
     "replay one_pass_sgd": replay_passes,
     "contents": contents,
     "mirror_descent": lambda: mechanism("mirror_descent", attacked=10.0),

@@ -229,6 +229,15 @@ for j in range(dim - 1):
         "the second Wishart matrix is added", "secure_wishart._multiply_heads",
         "other[:, order + 1:] *= -1.0", "other[:, order + 1:] *= 1.0", "Wishart noise on a grid",
     ),
+    Patch(
+        "landmark features of many rows at once", "feature_maps.Landmarks.apply_alone",
+        "self.kernel.gram_alone(rows[part], self.points)",
+        "self.kernel.gram(rows[part], self.points)", "rows alone",
+    ),
+    Patch(
+        "monomials are not held to their bound", "feature_maps.Explicit.apply_alone",
+        "row_maps.shorten_rows(out, self.bound)", "pass", "rows alone",
+    ),
 )  # fmt: skip
 
 MECHANISMS = (

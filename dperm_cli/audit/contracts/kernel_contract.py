@@ -177,3 +177,31 @@ def check_maps(subject: Subject) -> str:
             f"{kernel}: features of landmarks are not gram",
         )
     return ", ".join(dict.fromkeys([*seen, "landmarks"]))
+
+
+@promise(
+    "a row of gram_alone follows from that row alone",
+    mend="gram_alone(a, b) must be gram(a, b) up to rounding, added up row by row in one order "
+    "(loops.kernel_rows), never by a product of matrices; or set maps_alone = False",
+)
+def check_rows_alone(subject: Subject) -> str:
+    count = 0
+    for kernel, x, row in _cases(subject):
+        if not kernel.maps_alone:
+            continue
+        points = x[::3].copy()
+        gram, alone = kernel.gram(x, points), kernel.gram_alone(x, points)
+        size = max(1.0, float(np.max(np.abs(gram))))
+        require(np.abs(alone - gram) <= 1e-8 * size, f"{kernel}: gram_alone is not gram")
+        made: list[Any] = [lambda rows, own=kernel, to=points: own.gram_alone(rows, to)]
+        if kernel.monomials(_COLUMNS) is not None:
+            made.append(Explicit(kernel, _COLUMNS, kernel.bound(row)).apply_alone)
+        for one in made:
+            found = one(x)
+            for i in range(len(x)):
+                require(
+                    one(x[i : i + 1].copy()).tobytes() == found[i : i + 1].tobytes(),
+                    f"{kernel}: a row made by itself has other bits than beside others",
+                )
+        count += 1
+    return count_tried(count, "kernels", "it does not say that it maps rows one by one")

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -32,7 +32,10 @@ class Features(ABC):
     """
 
     bound: float
-    maps_alone: ClassVar[bool] = False
+
+    @property
+    def maps_alone(self) -> bool:
+        return False
 
     @property
     @abstractmethod
@@ -76,6 +79,15 @@ class Explicit(Features):
     def raw(self, rows: Matrix) -> np.ndarray:
         return self.kernel.explicit(rows)
 
+    @property
+    def maps_alone(self) -> bool:
+        return self.kernel.maps_alone
+
+    def apply_alone(self, rows: Matrix) -> np.ndarray:
+        out = np.array(self.kernel.explicit(rows), dtype=float, order="C")
+        row_maps.shorten_rows(out, self.bound)
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class Landmarks(Features):
@@ -108,6 +120,18 @@ class Landmarks(Features):
     def raw(self, rows: Matrix) -> np.ndarray:
         return self.kernel.gram(rows, self.points) @ self.weights
 
+    @property
+    def maps_alone(self) -> bool:
+        return self.kernel.maps_alone
+
+    def apply_alone(self, rows: Matrix) -> np.ndarray:
+        out, weights = np.empty((rows.shape[0], self.dim)), np.ascontiguousarray(self.weights)
+        for start in range(0, rows.shape[0], _BLOCK):
+            part = slice(start, start + _BLOCK)
+            values = self.kernel.gram_alone(rows[part], self.points)
+            row_maps.multiply_rows(np.ascontiguousarray(values), weights, self.bound, out[part])
+        return out
+
 
 @dataclass(frozen=True)
 class Fourier(Features):
@@ -122,7 +146,9 @@ class Fourier(Features):
     bound: float = 1.0
     _kept: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
-    maps_alone: ClassVar[bool] = True
+    @property
+    def maps_alone(self) -> bool:
+        return True
 
     def apply_alone(self, rows: Matrix) -> np.ndarray:
         out, columns = np.empty((rows.shape[0], self.dim)), np.ascontiguousarray(self.frequencies.T)

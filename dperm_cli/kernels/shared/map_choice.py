@@ -31,11 +31,30 @@ class MapRequest:
     mechanism : its name, for messages.
     minimiser_only : whether it asks for the kernel's minimiser alone, and for no rows.
     features : the one kind of map that it works on, or None.
+    on_queries : whether it works on the span of the public queries where the kernel itself would
+        be used.
     """
 
     mechanism: str
     minimiser_only: bool
     features: str | None = None
+    on_queries: bool = False
+
+
+def make_map_and_queries(
+    kernel: Kernel, facts: PublicFacts, wanted: MapRequest
+) -> tuple[Features | None, Matrix]:
+    """The finite map or None, and the public points Z at which predictions are released.
+
+    Raises:
+        InputError: the configured kind does not fit the kernel or the mechanism, or there are no
+            public points.
+    """
+    if choose_kind(kernel, facts, wanted) == "queries":
+        points = make_queries(kernel, facts, None)
+        return Landmarks(kernel, points, kernel.bound(facts.row_bound)), points
+    features = make_map(kernel, facts, wanted)
+    return features, make_queries(kernel, facts, features)
 
 
 def make_map(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> Features | None:
@@ -57,7 +76,7 @@ def make_map(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> Features
 
 
 def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
-    """``exact``, ``explicit``, ``fourier`` or ``landmarks``.
+    """``exact``, ``queries``, ``explicit``, ``fourier`` or ``landmarks``.
 
     Raises:
         InputError: the configured kind does not fit the kernel or the mechanism.
@@ -68,13 +87,15 @@ def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
         raise InputError("kernel.features", kernel.features, allowed)
     kind = kernel.features if only is None else only
     if kind == "auto":
-        if wanted.minimiser_only and facts.n <= EXACT:
-            return "exact"
+        if (wanted.minimiser_only or wanted.on_queries) and facts.n <= EXACT:
+            return "queries" if wanted.on_queries else "exact"
         if monomials is not None and monomials <= MONOMIALS:
             return "explicit"
         if kernel.is_shift_invariant and not wanted.minimiser_only:
             return "fourier"
         return "landmarks"
+    if kind == "exact" and wanted.on_queries:
+        return "queries"
     if kind == "exact" and not wanted.minimiser_only:
         allowed = f"{wanted.mechanism} works on parameters: it needs a finite map, "
         allowed += "kernel.features=auto, explicit, landmarks or fourier"

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.fields import Count, Help, Range
+from dperm_cli.core.fields import Count, FromRun, Help, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release
+from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
 from dperm_cli.mechanisms.shared import kernel_queries
+from dperm_cli.mechanisms.shared.minimisers_on_grid import put_minimiser_on_grid
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Gaussian
+from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import CoordinateStream
 from dperm_cli.problem.data import Matrix
+from dperm_cli.problem.problem import Loss, ProblemSpec
+from dperm_cli.views.central import CentralView
 from dperm_cli.views.kernel import KernelView
 
 # Added to K(z, z) of every query of a session, as a share of R^2; fixed before the first query.
 _JITTER = 1e-9
+_NO_PURE = (
+    "Gaussian noise needs delta > 0; mechanism=kernel_semi_interactive with perturbation=laplace "
+    "is pure"
+)
+
+_IN_COORDINATES = OutputPerturbation("gaussian")  # what it is on rows of a finite map
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,11 @@ class KernelRelease(Mechanism):
 
     ``session`` answers queries that are chosen one after another, up to ``queries`` of them.
 
+    Under noise=secure (``on_grid``) the function is learned in coordinates of a finite map, made
+    row by row: psi(x) = K_ZZ^(-1/2) k_Z(x), the projection on the span of Z, where the kernel
+    itself would be used. It is the minimiser of an ordinary problem with strong convexity, found
+    with a certificate, plus Gaussian noise on a grid (``output_perturbation``).
+
     >>> from dperm_cli.mechanisms.adversary import kernel_pair
     >>> spec = kernel_pair()[0].spec()  # one record, one public query
     >>> plan = KernelRelease().plan(spec, Budget(1.0, 1e-6))
@@ -47,27 +63,51 @@ class KernelRelease(Mechanism):
     """
 
     queries: Annotated[Count, Range(1, 100_000), Help("most queries of a session")] = 10_000
+    on_grid: Annotated[bool, FromRun(), Help("noise=secure")] = False
 
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
     space: ClassVar[str] = "kernel"
 
-    def check(self, spec: KernelSpec, budget: Budget) -> None:
-        """A kernel, a ridge and delta > 0."""
-        kernel_queries.check_kernel_problem(spec, budget, queries=False)
-        if budget.delta == 0.0:
-            raise Unsupported(
-                "Gaussian noise needs delta > 0; mechanism=kernel_semi_interactive with "
-                "perturbation=laplace is pure"
-            )
+    def __post_init__(self) -> None:
+        """On a grid it works in coordinates of a finite map, and not on the kernel's minimiser.
 
-    def scale(self, spec: KernelSpec, budget: Budget) -> float:
+        The released function answers any query: no session is needed.
+        """
+        super().__post_init__()
+        if self.on_grid:
+            own = {"space": "parameters", "secure": True, "on_queries": True, "session": None}
+            for name, value in own.items():
+                self._keep(name, value)
+
+    def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
+        """With a minimiser that is certain to be found, whatever the records are."""
+        found, grid = put_minimiser_on_grid(spec, plan)
+        settings = {**found.settings, "prediction_noise": found.noise_scale * spec.row_bound}
+        return replace(found, settings=settings), grid
+
+    def check(self, spec: KernelSpec | ProblemSpec, budget: Budget) -> None:
+        """A kernel, a ridge and delta > 0."""
+        if isinstance(spec, KernelSpec):
+            kernel_queries.check_kernel_problem(spec, budget, queries=False)
+        elif budget.relation not in self.relations:
+            raise Unsupported("kernel_release is proved for relation=replace_one alone")
+        if budget.delta == 0.0:
+            raise Unsupported(_NO_PURE)
+
+    def scale(self, spec: KernelSpec | ProblemSpec, budget: Budget) -> float:
         """2 L R / (lambda n mu)."""
+        if not isinstance(spec, KernelSpec):
+            return _IN_COORDINATES.scale(spec, budget)
         weight = kernel_queries.bound_moves(spec).weight
         return calibrate.gaussian_scale(budget.epsilon, budget.delta, weight)
 
-    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
+    def events(
+        self, spec: KernelSpec | ProblemSpec, scale: float, budget: Budget
+    ) -> tuple[GammaNorm | Gaussian]:
         """One release of the function."""
+        if not isinstance(spec, KernelSpec):
+            return _IN_COORDINATES.events(spec, scale, budget)
         return (
             Gaussian(
                 scale,
@@ -76,17 +116,28 @@ class KernelRelease(Mechanism):
             ),
         )
 
-    def settings(self, spec: KernelSpec, events: tuple[Gaussian], budget: Budget) -> dict[str, Any]:
+    def settings(
+        self,
+        spec: KernelSpec | ProblemSpec,
+        events: tuple[GammaNorm | Gaussian],
+        budget: Budget,
+    ) -> dict[str, Any]:
         """What a prediction gets, and how well the minimiser is found."""
+        if not isinstance(spec, KernelSpec):
+            found = _IN_COORDINATES.settings(spec, events, budget)
+            return {**found, "prediction_noise": events[0].scale * spec.row_bound}
         return {
             "queries": spec.count,
             "prediction_noise": events[0].scale * spec.bound,
             "distance": kernel_queries.bound_moves(spec).distance,
         }
 
-    def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
+    def release(self, view: KernelView | CentralView, plan: Plan, gate: Gate) -> Release:
         """The projection of the minimiser on the span of Z plus noise."""
-        spec = view.spec
+        spec: Any = view.spec
+        if not isinstance(spec, KernelSpec):
+            return _IN_COORDINATES.release(cast(CentralView, view), plan, gate)
+        view = cast(KernelView, view)
         found = view.find_minimiser(kernel_queries.bound_moves(spec).distance).theta
         noise = gate.stream(plan.events[0], spec.dim)
         return Release(noise.add(np.tile(found, (gate.trials, 1)), 0))

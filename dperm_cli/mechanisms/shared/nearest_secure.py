@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import fields_of
 
 # The nearest mechanisms to a draw from a law, the first the most like it, and how to ask for them.
 PURE = {
@@ -22,11 +23,13 @@ GAUSSIAN = {
 
 
 FEATURES = {
-    "random_features": "mechanism=random_features, which answers from parameters of public features"
+    "kernel_release": "mechanism=kernel_release, whose model answers any number of queries",
+    "random_features": (
+        "mechanism=random_features, which answers from parameters of public features"
+    ),
 }
 _NEAREST = {
     "regularized_exponential": GAUSSIAN,
-    "kernel_release": FEATURES,
     "kernel_interactive": FEATURES,
     "kernel_non_interactive": FEATURES,
     "kernel_semi_interactive": FEATURES,
@@ -42,6 +45,7 @@ def name_mechanisms(among: dict[str, str]) -> str:
     """The first of them that has a secure form, as an instruction; else ``noise=research``."""
     for name, words in among.items():
         mechanism: Any = registry.load("mechanism", name)
-        if mechanism.secure or mechanism.secure_as_inner:
+        on_grid = "on_grid" in fields_of(mechanism)  # its form follows from the run's noise
+        if mechanism.secure or mechanism.secure_as_inner or on_grid:
             return f"use {words}, or noise=research"
     return "use noise=research"

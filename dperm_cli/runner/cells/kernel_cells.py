@@ -15,7 +15,7 @@ import numpy as np
 
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.digests import hash_parts
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.memo import GIB, Memo, measure_bytes
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import map_choice, mapped_rows
@@ -69,6 +69,27 @@ def _whole(cell: cell_schema.Cell) -> bool:
     return cell.mechanism.space == "kernel" or cell.mechanism.is_unprotected
 
 
+def require_map(cell: cell_schema.Cell) -> None:
+    """``Unsupported`` for a mechanism that works on rows of a kernel's map, without a kernel."""
+    if cell.kernel is not None:
+        return
+    if cell.mechanism.features is not None:
+        raise Unsupported(
+            f"{cell.mechanism_name} needs a kernel that is a function of x - z: set kernel=rbf or "
+            "laplacian"
+        )
+    if cell.mechanism.on_queries:
+        raise name_missing_kernel(cell)
+
+
+def name_missing_kernel(cell: cell_schema.Cell) -> Unsupported:
+    """What a mechanism that works on a kernel's minimiser needs."""
+    return Unsupported(
+        f"{cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, polynomial, rbf "
+        "or another, and ridge above 0"
+    )
+
+
 def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     """The two problems of a cell; InputError for what does not go with a kernel.
 
@@ -77,7 +98,8 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     _check(cell, data.facts())
     key = (
         id(data),  # the entry keeps the data alive, so the id stays unique
-        cell.mechanism.space, cell.mechanism.features, _whole(cell), cell.population, cell.ridge,
+        cell.mechanism.space, cell.mechanism.features, cell.mechanism.on_queries, _whole(cell),
+        cell.population, cell.ridge,
         repr(cell.loss), repr(cell.kernel),
     )  # fmt: skip
     return _PROBLEMS.recall(key, lambda: (data, _prepare(cell, data)))[1]
@@ -85,9 +107,10 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
 
 def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     kernel, facts = cell.kernel, data.facts(cell.population)
-    wanted = MapRequest(cell.mechanism_name, _whole(cell), cell.mechanism.features)
-    features = map_choice.make_map(kernel, facts, wanted)
-    queries = map_choice.make_queries(kernel, facts, features)
+    wanted = MapRequest(
+        cell.mechanism_name, _whole(cell), cell.mechanism.features, cell.mechanism.on_queries
+    )
+    features, queries = map_choice.make_map_and_queries(kernel, facts, wanted)
     own = None
     if cell.ridge > 0.0 and cell.loss.radial_slope_bound is not None and _holds_minimiser(kernel):
         own = KernelProblem(

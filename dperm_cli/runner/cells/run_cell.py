@@ -22,7 +22,11 @@ from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
-from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
+from dperm_cli.mechanisms.shared.secure_plan import (
+    make_secure_plan,
+    require_secure,
+    secure_channel_plan,
+)
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
@@ -110,16 +114,10 @@ class Prepared:
     def spec(self) -> ProblemSpec | KernelSpec:
         """The public facts that the mechanism plans with; Unsupported where the kernel is wrong."""
         if self.cell.mechanism.space != "kernel":
-            if self.cell.kernel is None and self.cell.mechanism.features is not None:
-                name = self.cell.mechanism_name
-                raise Unsupported(f"{name} needs a kernel that is a function of x - z: set "
-                                  "kernel=rbf or laplacian")  # fmt: skip
+            kernel_cells.require_map(self.cell)
             return self.padded_problem.spec()
         if self.kernel is None:
-            raise Unsupported(
-                f"{self.cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, "
-                "polynomial, rbf or another, and ridge above 0"
-            )
+            raise kernel_cells.name_missing_kernel(self.cell)
         spec = self.kernel.spec()
         # a declared population stands for the number of records there too
         return spec if spec.n == self.population else replace(spec, n=self.population)
@@ -292,7 +290,7 @@ def _release(
     common["seconds"] = seconds
     common["arithmetic"] = describe_arithmetic(cell, kind, grid)
     rows = _trials(cell, problem, optimum, theta, common, released.info)
-    if isinstance(spec, KernelSpec):
+    if isinstance(spec, KernelSpec) or cell.mechanism.on_queries:
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
             prepared.kernel, theta if answers is None else None, answers
@@ -307,6 +305,8 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     spec: Any = prepared.spec
     if cell.noise != "secure":
         return copy_plan(plan_with_reserve(cell.mechanism, spec, budget)), None
+    if budget.trust != "local":
+        require_secure(cell.mechanism)
     require_own_rows(prepared)
     if budget.trust == "local":
         return secure_channel_plan(copy_plan(cell.mechanism.plan(spec, budget))), None
@@ -320,9 +320,11 @@ def require_own_rows(prepared: Prepared) -> None:
     The last bits of such a row follow from others'.
     """
     if prepared.cell.kernel is not None and not prepared.rows_alone:
+        own = "gram_alone" if not prepared.cell.kernel.maps_alone else "apply_alone"
         raise Unsupported(
-            "these features of a kernel have no secure form: use kernel.features=fourier with a "
-            "kernel that is a function of x - z, or noise=research"
+            f"kernel={prepared.cell.kernel.name} makes the features of many rows at once (it has "
+            f"no {own}), which has no secure form: use kernel.features=fourier with a kernel that "
+            "is a function of x - z, one of dperm's own kernels, or noise=research"
         )
 
 

@@ -11,7 +11,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import kernel_cells, run_cell
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.composer import Composer
 
@@ -36,14 +36,14 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
     """
     one = prepared.cell
     choice = one.mechanism if isinstance(one.mechanism, PrivateSelection) else None
-    try:
-        prepared = run_cell.make_feature_rows(prepared)
-    except (Unsupported, DpermError):
-        return None
 
     def plans(name: str, mechanism: Any) -> None:
         mechanism = mechanism if choice is None else replace(choice, inner=mechanism)
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
+        if one.kernel is not None:  # its map follows from the mechanism; a plan needs no row of it
+            asked = run_cell.prepare(asked.cell, prepared.data)
+            alone = kernel_cells.maps_alone(asked.cell, asked.problem)
+            asked = replace(asked, rows_alone=alone)
         spec: Any = asked.spec
         budget, kind = run_cell.find_budget(asked)
         if one.noise == "secure":
@@ -53,7 +53,7 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
         elif kind == "local":
             secure_channel_plan(mechanism.plan(spec, budget))
         else:
-            make_secure_plan(mechanism, spec, budget, prepared.problem.loss)
+            make_secure_plan(mechanism, spec, budget, asked.problem.loss)
 
     return find_first(plans, one.calibration, one.sampler)
 

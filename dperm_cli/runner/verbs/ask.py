@@ -97,11 +97,13 @@ def start_session(
 
     The session is counted in its budget and leaves its record in ``out`` before it answers.
     """
+    if item.noise != "research":
+        allowed = "is not for sessions, whose noise is floating-point: `dperm run ... save=FILE` "
+        allowed += "keeps a model with secure noise, which answers any number of rows"
+        raise InputError("noise", item.noise, allowed)
     if item.mechanism.session is None:
         allowed = "answers no queries one by one; set mechanism=kernel_release or "
         raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
-    if item.noise != "research":
-        raise InputError("noise", item.noise, "is not for sessions, whose noise is floating-point")
     prepared = run_cell.make_feature_rows(run.prepare((replace(item, trials=1),))[0])
     spec: Any = prepared.spec
     budget, kind = run_cell.find_budget(prepared)
