@@ -54,7 +54,15 @@ class Precomputed(Kernel):
         return self.matrix[np.ix_(self._numbers(a), self._numbers(b))]
 
     def gram_alone(self, a: Matrix, b: Matrix) -> np.ndarray:
-        return self.gram(a, b)  # entries of the matrix, of which none is computed
+        """Entries of the matrix; zeros where a row is no object's number.
+
+        Under secure noise nothing of a record may be refused.
+        """
+        numbers = self._first_column(a)
+        known = (numbers >= 0.0) & (numbers < len(self.matrix)) & (numbers == np.rint(numbers))
+        out = np.zeros((len(numbers), b.shape[0]))
+        out[known] = self.gram(numbers[known, None], b)
+        return out
 
     def diagonal(self, a: Matrix) -> np.ndarray:
         return self.matrix.diagonal()[self._numbers(a)]
@@ -62,13 +70,17 @@ class Precomputed(Kernel):
     def bound(self, row_bound: float) -> float:
         return self.cap
 
-    def _numbers(self, a: Matrix) -> np.ndarray:
+    def _first_column(self, a: Matrix) -> np.ndarray:
         rows = dense(a)
         if rows.shape[1] != 1:
             allowed = f"needs rows of one column, an object's number; these have {rows.shape[1]}"
             raise InputError("kernel", "precomputed", allowed)
-        numbers = rows[:, 0].astype(np.int64)
-        if np.any(numbers != rows[:, 0]) or np.any((numbers < 0) | (numbers >= len(self.matrix))):
+        return rows[:, 0]
+
+    def _numbers(self, a: Matrix) -> np.ndarray:
+        column = self._first_column(a)
+        numbers = column.astype(np.int64)
+        if np.any(numbers != column) or np.any((numbers < 0) | (numbers >= len(self.matrix))):
             allowed = f"needs objects numbered 0 to {len(self.matrix) - 1}, with dataset.rows=none"
             raise InputError("kernel", "precomputed", allowed)
         return numbers

@@ -41,7 +41,7 @@ def draw_wishart_differences(
         ValueError: where no q has this ``dim``, or q is above 4,000.
     """
     mantissa, shift = secure_noise.split_ratio(ratio)
-    order = order_of(dim)
+    order = order_of(max(dim, 0))
     if triangle_size(order) != dim or not 1 <= order <= 4000:
         raise ValueError(f"{dim} coordinates are no triangle of a matrix of order 1 to 4,000")
     out = np.empty((trials, dim), np.int64)

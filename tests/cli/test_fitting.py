@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from dperm_cli.core.help import help_page
@@ -114,6 +115,24 @@ def test_describe_names_what_fits_a_kernel(dperm):
     done = dperm("describe", *KERNEL[:4], "mechanism=noisy_gd", "privacy=pure")
     assert done.code == 0, done.err
     assert named(done.err) == "output_perturbation"
+
+
+def test_the_ball_of_a_released_function_holds_its_minimiser(dperm):
+    own = ("mechanism=kernel_release", "noise=secure", "kernel.radius=1")
+    done = dperm("run", *KERNEL, *own, "out=o")
+    assert done.code == 2
+    assert "kernel.radius=1.0: must be auto or paper here" in done.err
+
+
+@pytest.mark.parametrize("asked", [("kernel.queries=5", "kernel.landmarks=z.npy"),
+                                   ("kernel.queries=z.npy", "kernel.landmarks=auto")])  # fmt: skip
+def test_a_model_says_whether_its_points_are_of_held_out_people(dperm, asked, tmp_path):
+    np.save("z.npy", np.random.default_rng(0).standard_normal((6, 30)))
+    own = ("mechanism=kernel_release", "noise=secure", "trials=1", "save=m.npz")
+    assert dperm("run", *KERNEL[:4], *asked, *own, "out=o").code == 0
+    np.save("rows.npy", np.zeros((1, 30)))
+    done = dperm("predict", "m.npz", "rows.npy", "columns=position")
+    assert ("inputs of held-out records" in done.err) == ("z.npy" not in asked[0])
 
 
 def test_a_kernel_mechanism_asks_for_a_kernel(dperm):

@@ -110,6 +110,19 @@ def test_one_release_leaves_a_model_its_card_and_its_ledger(capsys):
     assert "dperm predict here/release/model.npz" in err
 
 
+def test_a_kernel_is_released_and_its_holder_is_told_how_good_it_is(capsys):
+    """The figures of every release with a kernel were an error, which nobody saw."""
+    write()
+    np.save("z.npy", np.random.default_rng(0).standard_normal((4, 7)))
+    own = ("kernel=rbf", "kernel.queries=z.npy", "mechanism=kernel_release", "ridge=0.1")
+    code, _, err = release(capsys, *own, "out=here")
+    assert code == 0, err
+    assert json.loads(Path("here/release/ledger.json").read_text())["mechanism"] == "kernel_release"
+    diagnostics = json.loads(Path("here/private/diagnostics.json").read_text())
+    assert diagnostics["excess_risk"] >= -diagnostics["optimum_gap"]
+    assert diagnostics["records"] == len(records())
+
+
 @pytest.mark.usefixtures("_short")
 def test_another_release_is_asked_for_counted_and_kept_apart(capsys):
     write()

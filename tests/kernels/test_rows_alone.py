@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.histogram_intersection import HistogramIntersection
 from dperm_cli.kernels.laplacian import Laplacian
 from dperm_cli.kernels.linear import Linear
@@ -71,6 +72,20 @@ def test_a_matrix_is_looked_up(tmp_path):
     features = Landmarks(kernel, points, 1.0)
     assert kernel.gram_alone(x, points).tolist() == [[0.5, 0.75], [1.0, 0.5], [0.5, 0.75]]
     np.testing.assert_allclose(features.apply_alone(x), features.apply(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("number", [2.0, -1.0, 0.5, 1e300, np.inf, np.nan])
+def test_a_row_that_is_no_objects_number_has_no_features(tmp_path, number):
+    """A refusal would tell of the record. Beside secure noise it is refused as before."""
+    np.save(tmp_path / "k.npy", np.array([[1.0, 0.5], [0.5, 0.75]]))
+    kernel = Precomputed(path=str(tmp_path / "k.npy"))
+    x, points = np.array([[1.0], [number]]), np.array([[0.0], [1.0]])
+    assert kernel.gram_alone(x, points).tolist() == [[0.5, 0.75], [0.0, 0.0]]
+    assert np.array_equal(Landmarks(kernel, points, 1.0).apply_alone(x)[1], [0.0, 0.0])
+    with np.errstate(invalid="ignore"), pytest.raises(InputError, match="objects numbered 0 to 1"):
+        kernel.gram(x, points)
+    with pytest.raises(InputError, match="rows of one column"):
+        kernel.gram_alone(np.zeros((1, 2)), points)
 
 
 class Outsider(Rbf):

@@ -92,6 +92,12 @@ class KernelRelease(Mechanism):
             kernel_queries.check_kernel_problem(spec, budget, queries=False)
         elif budget.relation not in self.relations:
             raise Unsupported("kernel_release is proved for relation=replace_one alone")
+        elif spec.smoothness is None:
+            raise Unsupported(
+                f"{spec.loss} has kinks: no solver is certain to find its minimiser on every data "
+                "set, and failing would tell of the records; use a smooth loss, as loss=logistic "
+                "or loss=huberized_hinge, or noise=research"
+            )
         if budget.delta == 0.0:
             raise Unsupported(_NO_PURE)
 

@@ -116,7 +116,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
         own = KernelProblem(
             data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
         )
-    elif cell.mechanism.space == "kernel" or features is None:
+    elif cell.mechanism.space == "kernel" or cell.mechanism.on_queries or features is None:
         raise _no_minimiser(cell)
     radius = own.spec().radius if own is not None else _radius(cell)
     basis: Features | None = features if own is None else own.spec().basis

@@ -14,6 +14,7 @@ import numpy as np
 from dperm_cli.core.candidate_lists import SCALING
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.core.files import OutputFile
+from dperm_cli.kernels.shared.feature_maps import Landmarks
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.mechanisms.shared import tuning_candidates
 from dperm_cli.results.records.row_facts import read_map
@@ -133,9 +134,9 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     basis = kernel_cells.basis_of(item.problem)
     if basis is None:
         return None
-    exact = item.kernel is not None and item.kernel.features is None
-    kernel = item.cell.kernel
-    return FeatureMap.of(basis, kernel.queries if exact else kernel.landmarks)
+    kernel, own = item.cell.kernel, item.kernel
+    asked = own is not None and isinstance(basis, Landmarks) and basis.points is own.queries
+    return FeatureMap.of(basis, kernel.queries if asked else kernel.landmarks)
 
 
 def check_free(to: OutputFile) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from dperm_cli.core.errors import describe_error
 from dperm_cli.datasets.shared.invalid_records import count_zero_rows
 from dperm_cli.runner.cells import metrics
-from dperm_cli.runner.cells.run_cell import Prepared
+from dperm_cli.runner.cells.run_cell import Prepared, make_feature_rows
 from dperm_cli.runner.cells.single_release import SingleRelease
 from dperm_cli.solvers import optimum
 
@@ -28,13 +28,13 @@ def find_diagnostics(prepared: Prepared, single: SingleRelease) -> dict[str, Any
         prepared: the cell with its records.
         single: the release.
     """
-    problem = prepared.problem
     try:
+        problem = make_feature_rows(prepared).problem
         best = optimum.solve(problem, relative_gap=1e-4, seconds=SECONDS)
         excess = float(problem.objective(single.theta)) - best.value
         references = metrics.score_references(problem, best.theta)
         scored = metrics.score(problem, single.theta)
-        zero = _count_zero_records(problem.data.x)
+        zero = _count_zero_records(prepared.data.x)
     except Exception as error:
         return {"error": describe_error(error)[:300]}
     return {
