@@ -73,7 +73,7 @@ def test_a_choice_names_what_can_be_chosen_among(dperm):
     assert done.code == 1
     assert done.rows[0]["reason"] == (
         "private_selection gives approx guarantees as its inner mechanism does, and local_sgd "
-        "gives local guarantees only; set mechanism=noisy_gd or noisy_sgd"
+        "gives local only; set mechanism=noisy_gd or noisy_sgd"
     )
     again = dperm("run", f"mechanism={named(done.err)}", *words, "out=p")
     assert again.code == 0, again.err

@@ -120,8 +120,8 @@ def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
         return f"{name} {gives}, not {kind}{other}" if kinds else f"{name} {gives}"
     instead = [word for word in INSTEAD[kind] if word != fault]
     return (
-        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} {gives} "
-        f"only; set {key}={' or '.join(instead)}"
+        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives "
+        f"{' or '.join(kinds) or 'none'} only; set {key}={' or '.join(instead)}"
     )
 
 
