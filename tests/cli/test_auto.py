@@ -49,7 +49,8 @@ def test_secure_noise_has_a_choice_of_its_own(dperm):
     (row,) = done.rows
     found = json.loads(row["settings"])
     assert found["chosen"] == "sufficient_statistics"
-    assert found["inner"]["noise"] == "gaussian"
+    assert found["inner"]["noise"] == "wishart"  # as with research noise
+    assert (row["guarantee"], row["delta_accounted"]) == ("pure", 0.0)
     assert row["arithmetic"].startswith("grid")
 
 
