@@ -32,10 +32,16 @@ def test_records_that_cannot_be_used_are_told(verb, classes, dperm, tmp_path):
     (tmp_path / "t.csv").write_text(f"a,y\n{table}")
     columns = "columns:\n  a: {kind: number, bounds: [0, 6]}\n"
     (tmp_path / "s.yaml").write_text(f"target: {{column: y, classes: {classes}}}\n{columns}")
-    words = ("dataset=table", "dataset.path=t.csv", "dataset.schema=s.yaml", "trials=1", "out=o")
-    done = dperm(verb, *words, "mechanism=noisy_gd", "epsilon=1")
+    words = ("dataset=table", "dataset.path=t.csv", "dataset.schema=s.yaml", "trials=1")
+    done = dperm(verb, *words, "mechanism=noisy_gd", "epsilon=1", "out=o")
     assert done.code == 0
     told = "warning: table: 40 of 40 training records are rows of zeros: a label or a cell"
+    assert (told in done.err) is (classes == "[nein, ja]")
+    # rows of a kernel's map are not made yet, or are none of zeros
+    done = dperm(
+        verb, *words, "mechanism=noisy_gd", "epsilon=1", "kernel=rbf", "ridge=0.1", "out=k"
+    )
+    assert done.code == 0, done.err
     assert (told in done.err) is (classes == "[nein, ja]")
 
 

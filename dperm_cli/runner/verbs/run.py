@@ -235,7 +235,7 @@ def warn_of_records(prepared: Sequence[cells.Prepared]) -> None:
     """
     zeroed = [one for one in prepared if one.cell.dataset.invalid == "zero"]
     for one in {hash_facts(item.cell.config["dataset"]): item for item in zeroed}.values():
-        n, zero = one.problem.data.n, count_zero_rows(one.problem.data.x)
+        n, zero = one.data.n, count_zero_rows(one.data.x)
         if 2 * zero > n:
             name = one.cell.name_of("dataset")
             words = "a label or a cell of them cannot be used, and the figures say nothing"
