@@ -21,7 +21,6 @@ import yaml
 
 import dperm_cli
 from dperm_cli.core import registry
-from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.rbf import Rbf
@@ -175,33 +174,6 @@ def test_the_text_knows_of_an_evaluation_beside_the_model(tmp_path):
     assert "the model file alone" not in told
     assert "Metrics other than those of evaluation.json, optima" in told
     assert "nothing in the model file proves" in told
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "[" * 100_000, '{"in_words": 3}', '{"accuracy": 0.9}', "{}", "\x00",
-             json.dumps({"in_words": 3, **dict.fromkeys(KEYS)})],
-)  # fmt: skip
-def test_a_file_that_is_no_evaluation_is_refused(text, tmp_path):
-    (tmp_path / "evaluation.json").write_text(text)
-    with pytest.raises(InputError) as refused:
-        read_beside(str(tmp_path / "model.npz"))
-    said = str(refused.value)
-    assert said.startswith("evaluation.json=")  # the path, of which a long one is cut short
-    assert said.endswith(
-        "/evaluation.json: is no evaluation that dperm wrote: move it, or the model, to another "
-        "folder"
-    )
-
-
-def test_an_evaluation_of_another_model_is_refused(tmp_path):
-    model = tmp_path / "model.npz"
-    model.write_bytes(b"one")
-    found = {"in_words": {}, "model_sha256": hash_sha256(b"one"), **dict.fromkeys(KEYS)}
-    (tmp_path / "evaluation.json").write_text(json.dumps(found))
-    assert read_beside(str(model)) is not None
-    model.write_bytes(b"two")
-    with pytest.raises(InputError, match="is the evaluation of another model: move it, or the"):
-        read_beside(str(model))
 
 
 @pytest.mark.parametrize("form", ["text", "html", "registry"])
