@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 # The rooms are reached by `from dperm_cli.audit import ...`.
 CALLS_NAMED_LIKE_ROOMS = ("audit",)
 

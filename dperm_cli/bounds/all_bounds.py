@@ -18,6 +18,7 @@ from dperm_cli.bounds import (
     fkt20,
     hidden_lower,
     kj16,
+    noisy_moments,
     one_pass,
     ttz14,
 )
@@ -33,6 +34,7 @@ ALL = list_bounds(
     bst14_lemmas,
     bst14_population,
     kj16,
+    noisy_moments,
     one_pass,
     fkt20,
     ttz14,

@@ -71,6 +71,11 @@ class CentralView:
         """The loss of the problem."""
         return self._problem.loss
 
+    @property
+    def gradient_error(self) -> float:
+        """A bound on how far ``gradient_sum`` is from a subgradient, from public facts."""
+        return 0.0
+
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """The sum over records of the loss's subgradient at each row of [..., p], without ridge."""
         problem = self._problem

@@ -54,6 +54,11 @@ class GridView(CentralView):
         self._grid, self._bound = grid, problem.spec().lipschitz
         self._rows = self._read_rows(problem.data)
 
+    @property
+    def gradient_error(self) -> float:
+        """Half a step for each record and coordinate by rounding, and as much for the arithmetic."""
+        return self.spec.n * self._grid.step * math.sqrt(self.spec.p)
+
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of the rounded subgradients at each row of [..., p], without the ridge.
 

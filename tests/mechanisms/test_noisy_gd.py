@@ -39,6 +39,7 @@ class Points:
     def __init__(self, problem: Problem) -> None:
         self.view, self.seen = CentralView(problem), []
         self.spec, self.loss = self.view.spec, self.view.loss
+        self.gradient_error = self.view.gradient_error
 
     def gradient_sum(self, theta):
         self.seen.append(theta.copy())

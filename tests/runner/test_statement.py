@@ -66,7 +66,7 @@ FILLED = {
 def make(**changed):
     """A linear model with Gaussian noise of (1, 1e-6), and what a test changes of it."""
     given = {
-        "version": "0.5.0", "mechanism": "noisy_gd", "relation": "replace_one", "delta": 1e-6,
+        "version": "0.6.0", "mechanism": "noisy_gd", "relation": "replace_one", "delta": 1e-6,
         "events": (Gaussian(2.0 / MU, record_norm=1.0),), "steps": 1, "noise": "secure",
         "arithmetic": "grid 2^-44", "facts": FACTS, "schema": COLUMNS, "features": None,
         "theta": np.array([0.5, -0.25]),
@@ -306,7 +306,7 @@ def test_every_mechanism_has_the_proof_page_that_is_named(name):
     from dperm_cli.runner.statements.release_words import find_proof
 
     page, _, version = find_proof(make(mechanism=name)).partition(" of dperm ")
-    assert version == "0.5.0"
+    assert version == "0.6.0"
     assert (Path(dperm_cli.__file__).parents[1] / page).is_file()
 
 

@@ -238,6 +238,8 @@ RUNS = [
     ("noisy_sgd", {}, "hinge", 1.0, 1e-4),
     ("noisy_sgd", {"output": "suffix_average"}, "logistic", 1.0, 1e-4),
     ("noisy_gd", {"step_size": "theory"}, "hinge", 0.0, 1e-4),
+    ("sufficient_statistics", {"noise": "gaussian"}, "squared", 0.0, 1e-4),
+    ("sufficient_statistics", {"noise": "wishart"}, "squared", 0.5, 0.0),
 ]
 
 

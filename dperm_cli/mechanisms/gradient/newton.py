@@ -15,6 +15,7 @@ from dperm_cli.core.fields import Auto, Choices, Help, Probability
 from dperm_cli.core.symmetric import unpack_symmetric
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, Strength
+from dperm_cli.mechanisms.shared.released_bound import ReleasedBound
 from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
@@ -68,7 +69,7 @@ class Newton(Mechanism):
     strength: Annotated[
         Strength, Help("added to the curvature, the ridge included; auto: by the noise")
     ] = "auto"
-    output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half")] = "last"
+    output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half of the points where gradients were taken")] = "last"
 
     secure: ClassVar[bool] = True
 
@@ -133,15 +134,19 @@ class Newton(Mechanism):
         noise = gate.stream(first, spec.p)
         theta = np.tile(constraint.centre(), (gate.trials, 1))
         move = _choose_step(view, facts, second, gate, theta)
-        kept, start = np.zeros_like(theta), plan.steps // 2
+        start = plan.steps // 2 if facts["output"] == "suffix" else plan.steps
+        total, shown = np.zeros_like(theta), ReleasedBound(constraint, gate.trials)
         for step in range(plan.steps):
             slope = noise.add(view.gradient_sum(theta), step) + penalty.subgradient(theta)
+            if step >= start:
+                total += theta
+                shown.add(theta, slope)
             theta = constraint.project(theta + move(slope, theta, step))
-            kept += theta * (step >= start)
             progress.report("newton", step + 1, plan.steps)
-        if facts["output"] == "suffix":
-            theta = constraint.project(kept / (plan.steps - start))
-        return Release(theta)
+        if start == plan.steps:
+            return Release(theta)
+        mean = constraint.project(total / (plan.steps - start))
+        return Release(mean, shown.columns(plan.noise_scale, view.gradient_error))
 
     def adversary(self, budget: Budget) -> Adversary:
         """A linear loss has no curvature: one step is minus a noisy gradient, under a ridge."""

@@ -20,6 +20,7 @@ from dperm_cli.mechanisms.shared.predicted_risk import (
     relative_noise,
     typical_reach,
 )
+from dperm_cli.mechanisms.shared.released_bound import ReleasedBound
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -91,8 +92,8 @@ class NoisyGd(Mechanism):
         return (Gaussian(scale, spec.lipschitz, self._steps(), gap=spec.gradient_gap),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
-        """Run the descent, all trials at once."""
-        return Release(descend(view, plan, gate)[plan.settings["averaging"]])
+        """Run the descent, all trials at once; a mean of queried points comes with its bounds."""
+        return descend(view, plan, gate)
 
     def predict_risk(self, spec: ProblemSpec, plan: Plan) -> float:
         """That of the noise on the mean of all gradients."""
@@ -145,11 +146,12 @@ def foresee_share(p: int, reach: float) -> float:
     return max(FORESEEN, few)
 
 
-def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
-    """Projected, noisy, accelerated descent, and the ways to sum up its iterates, [trials, p] each.
+def descend(view: CentralView, plan: Plan, gate: Gate) -> Release:
+    """Projected, noisy, accelerated descent, and the output that the plan takes of it, [trials, p].
 
     ``uniform`` and ``suffix`` are means of the points whose gradients were taken, all and those
     of the last half; ``adaptive`` is the schedule's own choice, ``last`` with a constant step.
+    The means come with bounds on their risk that released gradients show (``released_bound``).
     Gradients are asked for at points of the set only: there, and not beyond, L bounds them.
     Where the rows span little of the space, all this happens in coordinates of that span, with the
     same law of each output (``row_span``).
@@ -165,7 +167,9 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     )
     project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
     theta = np.tile(body.centre(), (gate.trials, 1))
-    query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
+    averaging = plan.settings["averaging"]
+    first = {"uniform": 0, "suffix": plan.steps // 2}.get(averaging, plan.steps)
+    query, total, shown = theta, np.zeros_like(theta), ReleasedBound(body, gate.trials)
     facts = _schedule_facts(spec, plan)
     smooth = is_averaged(spec)
     dual = DualAveraging(facts, theta, momentum, project) if facts and smooth else None
@@ -175,8 +179,9 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
         noisy = noise.add(records.gradient_sum(query), step)
         # the regulariser depends on no record: it is added to what was released
         noisy = noisy + penalty.subgradient(query)
-        sums["uniform"] += query
-        sums["suffix"] += query * (step >= plan.steps // 2)
+        if step >= first:
+            total += query
+            shown.add(query, noisy)
         if dual:
             query = theta = dual.move(noisy)
         else:
@@ -189,14 +194,13 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
             if pace:
                 pace.observe(theta)
         progress.report("noisy_gd", step + 1, plan.steps)
-    half = plan.steps - plan.steps // 2
-    found = {
-        "adaptive": schedule.output if schedule else theta,
-        "last": theta,
-        "uniform": sums["uniform"] / plan.steps,
-        "suffix": sums["suffix"] / half,
-    }
-    return {name: turned.out(point) for name, point in found.items()} if turned else found
+    bounds: dict[str, Any] = {}
+    if first < plan.steps:
+        theta = total / (plan.steps - first)
+        bounds = shown.columns(plan.noise_scale, view.gradient_error)
+    elif averaging == "adaptive" and schedule:
+        theta = schedule.output
+    return Release(turned.out(theta) if turned else theta, bounds)
 
 
 def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:

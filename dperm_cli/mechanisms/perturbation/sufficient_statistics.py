@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.bounds.noisy_moments import TARGET_SHARE
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
@@ -29,7 +30,6 @@ from dperm_cli.sets import make_ball
 from dperm_cli.views.central import CentralView
 
 NOISES = ("auto", "gaussian", "wishart")
-TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wishart noise
 WISHART_EDGE = math.sqrt((11.0 + 5.0 * math.sqrt(5.0)) / 2.0)  # of W - W', over c q
 TYPICAL_RADIUS = 2.0  # of an optimum, at most, where the two noises are compared
 # where the risk is foreseen, and what it was of that in 60 cells (docs/proofs/auto.md)

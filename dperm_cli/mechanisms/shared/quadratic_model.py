@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.bounds.noisy_moments import NOISE_SHARE
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.solvers import optimum, trust_region
 
-NOISE_SHARE = 0.5  # of the noise in what a model gains; the whole costs more than it saves
 _SECONDS = 30.0  # for one minimiser whose gap does not close
 
 

@@ -44,6 +44,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name in ("train_metric", "test_metric"):
         found[name] = quantile(_values(ran, name), 0.5)
     found["no_better_than"] = find_unbeaten_baseline(found) if ran else None
+    found["bound_released"] = _mean(_values(ran, "bound_released"))
     found["seconds"] = _mean(_values(ran, "seconds"))
     found["seconds_optimum"] = max(_values(rows, "seconds_optimum"), default=None)
     return {name: _json_number(found[name]) for name in SUMMARY_NAMES}

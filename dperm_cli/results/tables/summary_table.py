@@ -52,6 +52,10 @@ FACTOR = (
     "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
     "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
 )
+RELEASED = (
+    "released bound: what released gradients show of the excess risk. Its mean over trials is at least "
+    "the\nexpected excess risk, but for the spread of the mean; the record of a run has the bound for it alone."
+)
 LOCAL = "guarantee local: nobody but its user sees a record; epsilon is that of all answers of one."
 INFORMATION = (
     "information= bounds an average and is no differential privacy; epsilon is the local epsilon "
@@ -223,6 +227,7 @@ _WHEN_KNOWN = (
     ("bound_upper", make_field("bound_upper", "upper", "bound", 3)),
     ("bound_lower", make_field("bound_lower", "lower", "bound", 3)),
     ("bound_factor", make_field("bound_factor", "bound", "factor", 3)),
+    ("bound_released", make_field("bound_released", "released", "bound", 3)),
 )
 
 
@@ -285,6 +290,8 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
             notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(ids))}.")
     if "bound_factor" in shown and any(row["bound_factor"] is not None for row in rows):
         notes.append(FACTOR)
+    if "bound_released" in shown and any(row["bound_released"] is not None for row in rows):
+        notes.append(RELEASED)
     notes += _warn_uncertified(rows)
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources and "epsilon_accounted" in shown:

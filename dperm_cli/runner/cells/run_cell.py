@@ -22,6 +22,7 @@ from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
+from dperm_cli.mechanisms.shared import released_bound
 from dperm_cli.mechanisms.shared.secure_plan import (
     make_secure_plan,
     require_secure,
@@ -392,6 +393,7 @@ def _trials(
         own: dict[str, Any] = {
             name: float(values[trial]) for name, values in released.get("settings", {}).items()
         }
+        shown = {name: float(released[name][trial]) for name in released_bound.COLUMNS if name in released}
         if "chosen" in released:
             tuning = common["settings"]["tuning"]
             own["tuning"] = tuning | {
@@ -399,6 +401,7 @@ def _trials(
             }
         rows.append(
             common
+            | shown
             | metrics.score(problem, point)
             | _score_point(cell, problem, point)
             | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
