@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dperm_cli.bounds import (
     ttz14,
 )
 from dperm_cli.bounds.base import Bound, Setting, list_bounds, risk_range
+from dperm_cli.bounds.minimax_gap import find_lipschitz_upper
 from dperm_cli.core import plugin_sources
 
 ALL = list_bounds(
@@ -69,6 +71,8 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     losses with the same Lipschitz constant: the lower bounds are about linear losses.
     ``bound_lower_gaussian`` and ``bound_factor_gaussian`` are the same among mechanisms that are as
     private as the plan by Gaussian events alone; they are left out for plans with other events.
+    ``minimax_factor`` is the gap of the problem itself, whatever the mechanism: the best proved
+    upper bound of any over the lower one.
 
     Args:
         at: the problem's public facts, the budget and the plan.
@@ -94,7 +98,23 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
         lower = row.get(f"bound_lower{among}")
         if upper is not None and lower and math.isfinite(upper / lower):
             row[f"bound_factor{among}"] = upper / lower
-    return row
+    return row | _find_gap(row, at)
+
+
+def _find_gap(row: Mapping[str, Any], at: Setting) -> dict[str, Any]:
+    """``minimax_*``: the best proved upper bound of any mechanism, and its ratio to the lower one.
+
+    The row's own upper bound counts among those. Left out under local trust, where mechanisms
+    with a curator are no rivals, and without a lower bound.
+    """
+    lower = row.get("bound_lower")
+    if at.spec.space != "parameters" or at.kind not in ("pure", "approx") or not lower:
+        return {}
+    best = find_lipschitz_upper(at.spec, at.budget)
+    value, name = min((best.value, best.name), (row.get("bound_upper", math.inf), at.mechanism))
+    if not math.isfinite(value / lower):
+        return {}
+    return {"minimax_upper": value, "minimax_upper_id": name, "minimax_factor": value / lower}
 
 
 def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:

@@ -102,6 +102,22 @@ def find_gaps(spec: ProblemSpec, budget: Budget) -> list[MinimaxGap]:
     return found
 
 
+def find_lipschitz_upper(spec: ProblemSpec, budget: Budget) -> UpperBound:
+    """The best proved upper bound on the risk of losses as Lipschitz as these, over mechanisms.
+
+    It holds on every set, and with a regulariser, which depends on no record.
+
+    Args:
+        spec: the public facts of a problem.
+        budget: epsilon, delta and the relation.
+
+    Returns:
+        The bound, and the mechanism that has it.
+    """
+    bounds = (one for one, _ in _list_upper(spec, budget, LIPSCHITZ))
+    return min(bounds, key=lambda one: one.value)
+
+
 def _find_lower(spec: ProblemSpec, budget: Budget) -> Found | None:
     """The largest lower bound for any mechanism; None where the set has none."""
     kind = "approx" if budget.delta else "pure"

@@ -29,7 +29,7 @@ class NoiseSizes:
 
     >>> sizes = NoiseSizes.of_gaussian(p=5, scale=1.0)
     >>> round(sizes.edge, 4), round(sizes.spectrum, 4), round(sizes.length, 4)
-    (3.1623, 3.407, 2.1277)
+    (3.1623, 2.7386, 2.1277)
     """
 
     edge: float

@@ -56,7 +56,7 @@ class GridView(CentralView):
 
     @property
     def gradient_error(self) -> float:
-        """Half a step for each record and coordinate by rounding, and as much for the arithmetic."""
+        """Half a step for each record and coordinate by rounding, and half for the arithmetic."""
         return self.spec.n * self._grid.step * math.sqrt(self.spec.p)
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:

@@ -105,7 +105,9 @@ def test_outputs_that_are_no_mean_of_queried_points_show_none(fields):
     mechanism = registry.load("mechanism", "noisy_gd")(steps=3, **fields)
     problem = small_problem(loss="logistic", n=20, p=2)
     plan = mechanism.plan(problem.spec(), Budget(1.0, 1e-4))
-    found = mechanism.release(CentralView(problem), plan, Gate([seed_sequence(1, "released bound")]))
+    found = mechanism.release(
+        CentralView(problem), plan, Gate([seed_sequence(1, "released bound")])
+    )
     assert not found.info
 
 

@@ -110,3 +110,4 @@ def test_a_row_of_least_squares_has_a_factor():
     found = all_bounds.choose_best_bounds(at)
     assert found["bound_upper_id"] == "sufficient_statistics Thm 4"
     assert found["bound_factor"] == pytest.approx(found["bound_upper"] / found["bound_lower"])
+    assert found["minimax_factor"] <= found["bound_factor"]

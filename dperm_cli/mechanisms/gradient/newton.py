@@ -69,7 +69,11 @@ class Newton(Mechanism):
     strength: Annotated[
         Strength, Help("added to the curvature, the ridge included; auto: by the noise")
     ] = "auto"
-    output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half of the points where gradients were taken")] = "last"
+    output: Annotated[
+        Output,
+        Choices(*OUTPUTS),
+        Help("suffix: mean of the last half of the points where gradients were taken"),
+    ] = "last"
 
     secure: ClassVar[bool] = True
 

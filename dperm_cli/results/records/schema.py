@@ -55,7 +55,8 @@ DIAGNOSTICS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role == "diagn
 # seeded runs, and of shipped plug-ins, keep their bytes.
 OPTIONAL: tuple[str, ...] = (
     "release", "plugins", "bound_lower_gaussian", "bound_lower_gaussian_id",
-    "bound_factor_gaussian", "bound_released", "bound_released_95",
+    "bound_factor_gaussian", "minimax_upper", "minimax_upper_id", "minimax_factor",
+    "bound_released", "bound_released_95",
 )  # fmt: skip
 # Of the kinds that hold one plain value: the types that are taken, and the type of the value.
 _PLAIN: dict[str, tuple[Any, type]] = {

@@ -228,6 +228,7 @@ _HEADS = {
     "bound_upper": "upper bound",
     "bound_lower": "lower bound",
     "bound_factor": "bound factor",
+    "minimax_factor": "gap",
     "bound_released": "released bound",
     "calibration": "calib.",
     "information_accounted": "nats",
@@ -241,7 +242,7 @@ _IN_TITLE = ("n", "p", "ridge", "lasso", "guarantee", "delta")  # where all rows
 _MATTERING = (
     "excess_risk", BAND, "test_metric", "baseline_metric", "optimum_metric", "floor_metric",
     "no_better_than", "floor", "bound_upper", "bound_lower", "bound_factor",
-    "bound_released",
+    "minimax_factor", "bound_released",
     "train_metric", "epsilon_accounted", "excess_risk_per_record", "noise_scale", "steps",
     "information_accounted", "trials",
 )  # fmt: skip

@@ -27,6 +27,7 @@ from dperm_cli.results.records.row_facts import (
     read_map,
 )
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
+from dperm_cli.results.tables.bound_notes import explain_bounds
 
 SIMULATION = (
     "Medians and bands over trials are a simulation on the same data, not a release: "
@@ -48,14 +49,6 @@ FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
 ABOVE_FLOOR = "every median is better than the data-free floor, where that is above 0."
 NO_BETTER = "no better than the {baseline}, whatever the excess risk says: {cells}."
 BETTER = "every metric is better than that of the {baselines}."
-FACTOR = (
-    "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
-    "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
-)
-RELEASED = (
-    "released bound: what released gradients show of the excess risk. Its mean over trials is at least "
-    "the\nexpected excess risk, but for the spread of the mean; the record of a run has the bound for it alone."
-)
 LOCAL = "guarantee local: nobody but its user sees a record; epsilon is that of all answers of one."
 INFORMATION = (
     "information= bounds an average and is no differential privacy; epsilon is the local epsilon "
@@ -227,6 +220,7 @@ _WHEN_KNOWN = (
     ("bound_upper", make_field("bound_upper", "upper", "bound", 3)),
     ("bound_lower", make_field("bound_lower", "lower", "bound", 3)),
     ("bound_factor", make_field("bound_factor", "bound", "factor", 3)),
+    ("minimax_factor", make_field("minimax_factor", "gap", digits=3)),
     ("bound_released", make_field("bound_released", "released", "bound", 3)),
 )
 
@@ -283,15 +277,7 @@ def _notes(rows: Sequence[Row], shown: Container[str], every: Sequence[Row]) -> 
         return told
     notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
     notes += _tell_choices(rows) + _tell_tuning(rows)
-    for side in ("upper", "lower"):
-        ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
-        if ids and f"bound_{side}" in shown:
-            whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
-            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(ids))}.")
-    if "bound_factor" in shown and any(row["bound_factor"] is not None for row in rows):
-        notes.append(FACTOR)
-    if "bound_released" in shown and any(row["bound_released"] is not None for row in rows):
-        notes.append(RELEASED)
+    notes += explain_bounds(rows, shown)
     notes += _warn_uncertified(rows)
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources and "epsilon_accounted" in shown:

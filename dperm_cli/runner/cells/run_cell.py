@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,6 @@ from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
-from dperm_cli.mechanisms.shared import released_bound
 from dperm_cli.mechanisms.shared.secure_plan import (
     make_secure_plan,
     require_secure,
@@ -32,9 +31,7 @@ from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.record_format import CodeIdentity
@@ -54,6 +51,7 @@ from dperm_cli.runner.cells.outside_release import (
     read_points,
 )
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
+from dperm_cli.runner.cells.trial_rows import make_trial_rows
 from dperm_cli.runner.compose import cell_schema, public_radius
 from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.choose import open_view
@@ -290,7 +288,7 @@ def _release(
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = describe_arithmetic(cell, kind, grid)
-    rows = _trials(cell, problem, optimum, theta, common, released.info)
+    rows = make_trial_rows(cell, problem, optimum, theta, common, released.info)
     if isinstance(spec, KernelSpec) or cell.mechanism.on_queries:
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
@@ -374,60 +372,6 @@ def _population_source(cell: cell_schema.Cell) -> str:
     if cell.relation == "replace_one":
         return "public"
     return "from the data" if cell.population is None else "declared"
-
-
-def _trials(
-    cell: cell_schema.Cell,
-    problem: Problem,
-    optimum: Optimum,
-    theta: np.ndarray,
-    common: dict[str, Any],
-    released: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """A row for each trial; ``released`` has what came out on the way: ``settings``, [trials] each,
-    and the candidates ``chosen``."""
-    # one trial at a time: a row must not depend on the number of trials
-    rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
-    for trial, point in enumerate(theta):
-        excess = float(problem.objective(point)) - optimum.value
-        own: dict[str, Any] = {
-            name: float(values[trial]) for name, values in released.get("settings", {}).items()
-        }
-        shown = {name: float(released[name][trial]) for name in released_bound.COLUMNS if name in released}
-        if "chosen" in released:
-            tuning = common["settings"]["tuning"]
-            own["tuning"] = tuning | {
-                "chosen": tuning.get("chosen", {}) | released["chosen"][trial]
-            }
-        rows.append(
-            common
-            | shown
-            | metrics.score(problem, point)
-            | _score_point(cell, problem, point)
-            | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
-            | {
-                "status": "ok",
-                "settings": common["settings"] | own,
-                "trial": trial,
-                "excess_risk": excess,
-                "excess_risk_per_record": excess / problem.data.n,
-                "theta": point,
-            }
-        )
-    return rows
-
-
-def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
-    """Population excess risk of a point, and how many records it exposes."""
-    known = population.excess_risk(
-        cell.dataset, problem.data, problem.loss, point, problem.constraint
-    )
-    risk, error = (None, None) if known is None else known
-    return {
-        "population_excess_risk": risk,
-        "population_excess_risk_error": error,
-        "records_exposed": count_exposed_records(problem.loss, problem.data, point),
-    }
 
 
 def plan_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
