@@ -74,6 +74,22 @@ def noisy_sgd_convex(at: Setting) -> float:
     return last_iterate(diameter, gradient, iterates)
 
 
+@upper_bound(
+    "noisy_sgd Thm 4",
+    check_mechanism("noisy_sgd"),
+    _check_rate("constant"),
+    check(lambda at: at.settings.get("output") == "average", "is for the mean of the iterates"),
+)
+def noisy_sgd_constant_step(at: Setting) -> float:
+    """r G sqrt(T + 1) / T: constant steps r / (G sqrt(T + 1)), and the mean of T iterates.
+
+    r is the largest distance of a point of the set from its centre, the start, and E |G_t|^2 <=
+    G^2. The proof is in docs/proofs/noisy_sgd.md.
+    """
+    reach, gradient = at.spec.constraint.outer_radius, at.settings["gradient_bound"]
+    return reach * gradient * math.sqrt(at.steps + 1.0) / at.steps
+
+
 @upper_bound("noisy_sgd Thm 2", *_STRONGLY_CONVEX)
 def noisy_sgd_strongly_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 2], with its constant.

@@ -17,6 +17,7 @@ from dperm_cli.bounds import all_bounds, bst14_combined, bst14_upper
 from dperm_cli.bounds.base import Setting, risk_range
 from dperm_cli.bounds.bst14 import (
     harmonic,
+    noisy_sgd_constant_step,
     noisy_sgd_convex,
     noisy_sgd_strongly_convex,
     suffix_start,
@@ -24,6 +25,7 @@ from dperm_cli.bounds.bst14 import (
 from dperm_cli.core import registry
 from dperm_cli.core.fields import fields_of
 from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.solvers.optimum import solve
@@ -66,6 +68,42 @@ def worst_of_sgd(steps, curvature, output, seed=0, trials=4000):
     found = np.mean(kept[output], axis=0)
     risk = np.abs(found) if curvature == 0 else curvature / 2 * found**2
     return risk.mean() - 5 * risk.std() / math.sqrt(trials), bound
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 10, 200])
+def test_constant_steps_have_the_least_bound_and_keep_to_it(steps, trials=4000):
+    rng, noise = np.random.default_rng(steps), 3.0
+    bound = math.sqrt(1.0 + noise**2)
+    theta, total, eta = np.zeros(trials), np.zeros(trials), 1.0 / (bound * math.sqrt(steps + 1))
+    for _ in range(steps):  # F = |theta - 1| on [-1, 1], from the centre
+        g = np.where(theta < 1.0, -1.0, 1.0) + noise * rng.standard_normal(trials)
+        theta = np.clip(theta - eta * g, -1.0, 1.0)
+        total += theta
+    risk = 1.0 - total / steps
+    at = sgd_setting(steps, bound, "average", 0.0)
+    at = dataclasses.replace(at, settings={**at.settings, "learning_rate": "constant"})
+    value = noisy_sgd_constant_step.value(at)
+    assert risk.mean() - 5 * risk.std() / math.sqrt(trials) <= value
+    assert value == pytest.approx(bound * math.sqrt(steps + 1) / steps)
+    others = [noisy_sgd_convex.value(sgd_setting(steps, bound, o, 0.0)) for o in OUTPUTS]
+    assert value < min(others) / 1.4
+    assert noisy_sgd_constant_step.applies(at) is None
+    last = dataclasses.replace(at, settings={**at.settings, "output": "last"})
+    assert "mean of the iterates" in (noisy_sgd_constant_step.applies(last) or "")
+
+
+def test_what_the_page_says_of_constant_steps():
+    """The bounds of docs/proofs/noisy_sgd.md, on the embedded data."""
+    found = {}
+    for rate, output in (("constant", "average"), ("convex", "suffix_average"), ("convex", "last")):
+        mechanism = NoisySgd(learning_rate=rate, output=output)
+        spec = bare(n=456, p=30, radius=10.0).spec
+        for epsilon in (1.0, 10.0):
+            plan = mechanism.plan(spec, Budget(epsilon, 456.0**-2))
+            at = bare(n=456, p=30, radius=10.0, mechanism="noisy_sgd", steps=plan.steps)
+            at = dataclasses.replace(at, settings=plan.settings)
+            found[rate, output, epsilon] = round(explicit(at).popitem()[1])
+    assert list(found.values()) == [470, 102, 1492, 323, 20105, 4357]
 
 
 def sgd_setting(steps, bound, output, ridge):
@@ -237,6 +275,7 @@ RUNS = [
     ("exponential", {"sampler": "net"}, "logistic", 0.0, 0.0),
     ("noisy_sgd", {}, "hinge", 1.0, 1e-4),
     ("noisy_sgd", {"output": "suffix_average"}, "logistic", 1.0, 1e-4),
+    ("noisy_sgd", {"output": "average", "learning_rate": "constant"}, "logistic", 0.0, 1e-4),
     ("noisy_gd", {"step_size": "theory"}, "hinge", 0.0, 1e-4),
     ("sufficient_statistics", {"noise": "gaussian"}, "squared", 0.0, 1e-4),
     ("sufficient_statistics", {"noise": "wishart"}, "squared", 0.5, 0.0),

@@ -14,7 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import Design, LearningRate, Mechanism, Output, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Mechanism, Output, Plan, Release, Steps
 from dperm_cli.mechanisms.shared.row_span import can_reduce
 from dperm_cli.mechanisms.shared.secure_plan import put_sums_on_grid
 from dperm_cli.privacy.accounting import calibrate
@@ -29,6 +29,8 @@ from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.views.central import CentralView
 
 OUTPUTS = ("last", "average", "suffix_average")
+# eta(t) = eta0 / sqrt(t), eta0 / t, or eta0
+RATES = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV, "constant": sgd.CONSTANT}
 BATCH_SUM = "batch_sum"  # what noise is added to on a grid; elsewhere it is the scaled sum
 MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 
@@ -38,7 +40,8 @@ class NoisySgd(Mechanism):
     """theta <- Project(theta - eta(t) [(n / m) sum of m sampled gradients + N(0, sigma^2 I)]).
 
     Algorithm: [BST14, Alg. 1]; T = n^2 / m steps by default, m = 1, both learning rates of
-    [BST14, Thm 2.4], any subgradient, last iterate. Guarantee: (epsilon, delta) by exact
+    [BST14, Thm 2.4], any subgradient, last iterate. ``learning_rate=constant output=average`` has
+    the smallest proved bound for convex losses. Guarantee: (epsilon, delta) by exact
     accounting of the subsampled steps, replace_one for fixed-size batches, both relations for
     Poisson ones; trust: central. ``noise_scale`` is sigma, in units of the SUM of gradients (n L).
     Shapes: theta [trials, p]. Cost: T (p + m nnz) a trial. Unsupported: delta = 0; fixed-size
@@ -58,7 +61,11 @@ class NoisySgd(Mechanism):
     steps: Annotated[Steps, Range(1, 10**12), Help("noisy steps; auto = n^2 / batch")] = "auto"
     batch: Annotated[Count, Help("records per step")] = 1
     sampling: Annotated[str, Choices(*SAMPLINGS), Help("how a batch is drawn")] = "fixed"
-    learning_rate: LearningRate = "auto"
+    learning_rate: Annotated[
+        str,
+        Choices("auto", *RATES),
+        Help("auto: by strong convexity; constant: for output=average"),
+    ] = "auto"
     output: Annotated[Output, Choices(*OUTPUTS)] = "last"
 
     secure: ClassVar[bool] = True
@@ -162,13 +169,15 @@ class NoisySgd(Mechanism):
     def settings(
         self, spec: ProblemSpec, events: tuple[SampledGaussian], budget: Budget
     ) -> dict[str, Any]:
-        """Learning rate of [BST14, Thm 2.4]: eta(t) = eta0 / sqrt(t) or eta0 / t."""
+        """Learning rate of [BST14, Thm 2.4]: eta(t) = eta0 / sqrt(t) or eta0 / t; or constant."""
         scale, rate = events[0].scale, self.learning_rate
         if rate == "auto":
             rate = "strongly_convex" if spec.strong_convexity > 0 else "convex"
         bound = gradient_bound(spec, scale, self.batch, self.sampling)
         if rate == "convex":
             eta0 = spec.constraint.diameter / bound
+        elif rate == "constant":
+            eta0 = spec.constraint.outer_radius / (bound * math.sqrt(events[0].count + 1.0))
         elif spec.strong_convexity > 0:
             eta0 = 1.0 / (spec.n * spec.strong_convexity)
         else:
@@ -279,8 +288,7 @@ def _loop_facts(spec: ProblemSpec, plan: Plan) -> dict[str, Any]:
 
 
 def _rate(plan: Plan) -> dict[str, Any]:
-    kinds = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV}
     return {
-        "eta_kind": kinds[plan.settings["learning_rate"]],
+        "eta_kind": RATES[plan.settings["learning_rate"]],
         "eta0": plan.settings["eta0"],
     }
