@@ -21,6 +21,7 @@ from dperm_cli.bounds import (
     kj16,
     noisy_moments,
     one_pass,
+    population_lower,
     ttz14,
 )
 from dperm_cli.bounds.base import Bound, Setting, list_bounds, risk_range
@@ -37,6 +38,7 @@ ALL = list_bounds(
     bst14_population,
     kj16,
     noisy_moments,
+    population_lower,
     one_pass,
     fkt20,
     ttz14,

@@ -71,8 +71,8 @@ def worst_of_sgd(steps, curvature, output, seed=0, trials=4000):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 10, 200])
-def test_constant_steps_have_the_least_bound_and_keep_to_it(steps, trials=4000):
-    rng, noise = np.random.default_rng(steps), 3.0
+def test_constant_steps_have_the_least_bound_and_keep_to_it(steps):
+    rng, noise, trials = np.random.default_rng(steps), 3.0, 4000
     bound = math.sqrt(1.0 + noise**2)
     theta, total, eta = np.zeros(trials), np.zeros(trials), 1.0 / (bound * math.sqrt(steps + 1))
     for _ in range(steps):  # F = |theta - 1| on [-1, 1], from the centre
