@@ -102,15 +102,18 @@ class SplitRows:
         self._folder, self._fingerprint = folder, fingerprint
         self._labels, self._run = labels, run
 
-    def map_parts(self, work: Work, *along: np.ndarray) -> list[Any]:
+    def map_parts(
+        self, work: Work, *along: np.ndarray, parts: Sequence[tuple[int, int]] = ()
+    ) -> list[Any]:
         """``work`` of every part, in order.
 
         Args:
             work: From the rows of a part and the pieces of ``along`` that belong to them to
                 anything that can be pickled. It is pickled itself.
             along: Arrays [n, ...]. The labels are not sent: whoever works on a part has them.
+            parts: Where other parts than the usual ones begin and end.
         """
-        parts = divide(*self.shape)
+        parts = parts or divide(*self.shape)
         pieces = tuple(
             tuple(None if array is self._labels else _cut(array, part) for array in along)
             for part in parts

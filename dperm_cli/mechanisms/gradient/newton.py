@@ -70,6 +70,7 @@ class Newton(Mechanism):
     ] = "auto"
     output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half")] = "last"
 
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def choose_secure_form(self, budget: Budget) -> Newton:

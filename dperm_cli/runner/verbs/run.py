@@ -34,7 +34,7 @@ from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
 from dperm_cli.runner.models.input_schema import InputSchema
-from dperm_cli.runner.sweep import preflight
+from dperm_cli.runner.sweep import preflight, split_run
 from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
@@ -133,7 +133,9 @@ def _run_study(
     to = save_model.check_path(study.keys.save)
     if to is not None:
         _check_save(study)
+    split_run.check_cells(study.cells, study.keys)
     prepared = prepare(study.cells)
+    split_run.check_loaded(prepared, study.keys)
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
