@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import resource
 import signal
 import time
 import warnings
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from dperm_cli.datasets.files.stored import Stored
 from dperm_cli.loops.record_parts import divide
 from dperm_cli.problem.data_folder import read_folder
 from dperm_cli.problem.split_rows import SplitRows, map_parts
-from dperm_cli.runner.sweep import row_cluster
+from dperm_cli.runner.sweep import row_cluster, split_run
 from dperm_cli.runner.sweep.row_cluster import Errand, RowCluster, deal_parts, join_ranges
 
 SPLIT = ("backend=dask", "split=rows")
@@ -102,6 +104,33 @@ def test_one_two_and_three_workers_give_the_bytes_of_one_process(folder, cluster
         assert machine["machine"] == noted["noise drawn by"]["machine"]
 
 
+class Near(RowCluster):
+    """Two machines that are this process: each part is computed from a pickled pass."""
+
+    def run(self, one):
+        owners = deal_parts(None, len(one.parts), ["first", "second"])
+        self._machines |= {"first": "first", "second": "second"}
+        found = []
+        for number, owner in enumerate(owners):
+            self.seen.setdefault(owner, set()).add(one.parts[number])
+            found += pickle.loads(pickle.dumps(one.take([number]))).compute()
+        return found
+
+    def count_workers(self):
+        return "2 workers"
+
+
+@pytest.fixture
+def near(monkeypatch):
+    """No cluster is started."""
+
+    @contextmanager
+    def open_here(*_):
+        yield Near(None, Errand(1, ()), print)
+
+    monkeypatch.setattr(split_run, "open_row_cluster", open_here)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -118,35 +147,39 @@ def test_one_two_and_three_workers_give_the_bytes_of_one_process(folder, cluster
     ],
     ids=lambda words: " ".join(words),
 )
-def test_mechanisms_of_sums_give_the_bytes_of_one_process(words, folder, tmp_path, monkeypatch):
-    """Each part is computed from a pickled pass, as a worker would."""
-    import pickle
-    from contextlib import contextmanager
-
-    from dperm_cli.runner.sweep import split_run
-
-    class Here(RowCluster):
-        def run(self, one):
-            self.seen.setdefault("here", set()).update(one.parts)
-            self._machines["here"] = "here"
-            return [
-                pickle.loads(pickle.dumps(one.take([number]))).compute()[0]
-                for number in range(len(one.parts))
-            ]
-
-        def count_workers(self):
-            return "1 worker"
-
-    @contextmanager
-    def open_here(*_):
-        yield Here(None, Errand(1, ()), print)
-
-    monkeypatch.setattr(split_run, "open_row_cluster", open_here)
+def test_mechanisms_of_sums_give_the_bytes_of_one_process(words, folder, tmp_path, near):
     words = [word.replace("relation=", "privacy.relation=") for word in words]
     code, table = run_cell(folder, tmp_path / "alone", *words)
     split_code, found = run_cell(folder, tmp_path / "split", *SPLIT, *words)
     assert (split_code, found) == (code, table) == (0, table)
     assert repr(read_rows(tmp_path / "split")) == repr(read_rows(tmp_path / "alone"))
+
+
+def test_the_statement_says_which_machine_was_given_which_records(
+    folder, tmp_path, near, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert run_cell(folder, "alone", "trials=1", "save=alone.npz")[0] == 0
+    assert run_cell(folder, "split", *SPLIT, "trials=1", "save=model.npz")[0] == 0
+    assert Path("model.npz").read_bytes() == Path("alone.npz").read_bytes()
+    noted = json.loads(Path("split/machines.json").read_text())
+    [one] = noted.values()
+    assert one["rows read by"] == [
+        {"machine": "first", "records": [[0, N // 2 - 1]]},
+        {"machine": "second", "records": [[N // 2, N - 1]]},
+    ]
+    capsys.readouterr()
+    assert cli.main(["statement", "model.npz"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "first was given the rows 0 to 9999. second was given the rows 10000 to 19999." in told
+    assert "adds up sums and draws the noise" in told
+    assert cli.main(["statement", "alone.npz"]) == 0
+    assert "was given the rows" not in " ".join(capsys.readouterr().out.split())
+    for broken, words in (("{}", "no file that dperm wrote"), (None, "of another model")):
+        text = broken or json.dumps({**one, "model_sha256": "0"})
+        Path("alone.machines.json").write_text(text)
+        assert cli.main(["statement", "alone.npz"]) == 2
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import read_bytes, write_atomically
 from dperm_cli.loops.thread_count import use_threads
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.split_rows import SplitRows
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose.cell_schema import Cell
+from dperm_cli.runner.models import machine_file
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Dask, Options
 from dperm_cli.runner.sweep.progress import SweepMeter
 from dperm_cli.runner.sweep.row_cluster import RowCluster, open_row_cluster
 from dperm_cli.runner.sweep.worker import Outcome, Worker
-
-MACHINES = "machines.json"  # beside the records: which machine was given which of them
 
 
 def check_cells(study_cells: Iterable[Cell], options: Options) -> None:
@@ -94,7 +90,8 @@ def run_split(
             cluster.seen.clear()
             yield from Worker(store.out, force).run([hand_out(item, cluster)])
             if cluster.seen:
-                _keep_machines(store.out, item, cluster)
+                noted = _describe_machines(item, cluster)
+                machine_file.note_cell(store.out, item.key, noted)
 
 
 def hand_out(item: cells.Prepared, cluster: RowCluster) -> cells.Prepared:
@@ -106,13 +103,10 @@ def hand_out(item: cells.Prepared, cluster: RowCluster) -> cells.Prepared:
     return replace(item, data=split, problem=replace(item.problem, data=split))
 
 
-def _keep_machines(out: Path, item: cells.Prepared, cluster: RowCluster) -> None:
-    """Note which machine was given which records; it is no part of the record itself."""
-    path = out / MACHINES
-    found = json.loads(read_bytes(path) or b"{}")
+def _describe_machines(item: cells.Prepared, cluster: RowCluster) -> dict[str, Any]:
+    """Which machine was given which records."""
     here = {"machine": socket.gethostname(), "holds": "names, labels, held-out records and sums"}
-    found[item.key] = {
+    return {
         "data": item.data.fingerprint, "records": item.data.n, "noise drawn by": here,
         "rows read by": cluster.list_seen(),
     }  # fmt: skip
-    write_atomically(path, json.dumps(found, indent=2, sort_keys=True).encode() + b"\n")

@@ -32,7 +32,7 @@ from dperm_cli.results.report import CLAIMS, FIGURES, Report
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
-from dperm_cli.runner.models import save_model
+from dperm_cli.runner.models import machine_file, save_model
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.sweep import preflight, split_run
 from dperm_cli.runner.sweep.progress import Tally
@@ -183,6 +183,7 @@ def _save(
         return False
     assert to is not None
     save_model.save(to, save_model.publishable(item, described, row))
+    machine_file.write_beside(to, store.out, item.key)
     use = f"dperm predict {to.path} rows.csv"
     print(f"saved {to.path}: the predictor of trial 0, for `{use}`", file=sys.stderr)
     return True
@@ -192,7 +193,7 @@ def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     checks.folder("out", str(out))
     ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
-    ours = (*ours, *FIGURES)
+    ours = (*ours, *FIGURES, machine_file.IN_STUDY)
     for name in ours:
         special = find_special(out / name)
         if special is not None:
