@@ -56,7 +56,7 @@ class Glm(PerRecord):
         """
         if self.code is not None and self.has_compiled_sums(data):
             flat = theta.reshape(-1, data.p)
-            return self._sum_compiled("sum_gradients", self.code, flat, data).reshape(theta.shape)
+            return self._sum_by_loops("sum_gradients", self.code, flat, data).reshape(theta.shape)
         slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
         return np.ascontiguousarray(add_rows(data.x, slopes.T).T).reshape(theta.shape)
 
@@ -65,9 +65,9 @@ class Glm(PerRecord):
         if self.code is None or not self.has_compiled_sums(data):
             return super().sum_values(theta, data)
         flat = theta.reshape(-1, data.p)
-        return self._sum_compiled("sum_losses", self.code, flat, data).reshape(theta.shape[:-1])
+        return self._sum_by_loops("sum_losses", self.code, flat, data).reshape(theta.shape[:-1])
 
-    def _sum_compiled(self, name: str, code: int, points: np.ndarray, data: Data) -> np.ndarray:
+    def _sum_by_loops(self, name: str, code: int, points: np.ndarray, data: Data) -> np.ndarray:
         """What the function of ``loops.gradient_sums`` gives at points [m, p]."""
         if isinstance(data.x, SplitRows):
             work = partial(_sum_part, name, points, code, self.width)
@@ -237,7 +237,7 @@ def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
 def _sum_part(
     name: str, points: np.ndarray, code: int, width: float, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """``Glm._sum_compiled`` of the records of one part."""
+    """``Glm._sum_by_loops`` of the records of one part."""
     from dperm_cli.loops import gradient_sums
 
     records = gradient_sums.wrap_rows(x, y)
