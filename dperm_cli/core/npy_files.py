@@ -141,6 +141,33 @@ def map_array(file: IO[bytes], mode: str = "r") -> np.ndarray:
         return _shaped(np.asarray(found), header)
 
 
+def map_rows(path: Path, begin: int, end: int) -> np.ndarray:
+    """The entries ``begin .. end - 1`` of the array of a .npy file; nothing else is mapped.
+
+    They may be written to without changing the file.
+
+    Args:
+        path: the file; its array is in C order.
+        begin, end: along the first axis.
+
+    Raises:
+        NotAnArray: for anything else, and where there are fewer entries.
+    """
+    with _refuse_damage(), open(path, "rb") as file:
+        header = read_header(file)
+        if header.fortran or not header.shape or not 0 <= begin <= end <= header.shape[0]:
+            raise NotAnArray("it has no such rows")
+        shape = (end - begin, *header.shape[1:])
+        count, row = math.prod(shape), math.prod(header.shape[1:]) * header.dtype.itemsize
+        if count == 0:
+            return np.empty(shape, header.dtype)
+        if header.start + end * row > file.seek(0, 2):
+            raise NotAnArray("it is cut short")
+        start = header.start + begin * row
+        found = np.memmap(file, header.dtype, mode="c", offset=start, shape=(count,))
+        return np.asarray(found).reshape(shape)
+
+
 def read_archive(
     path: Path,
     names: Iterable[str] | None = None,

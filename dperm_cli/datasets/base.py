@@ -113,6 +113,10 @@ class DataSet(registry.Plugin, CheckedFields):
         n, p = self.size or (None, None)
         return Size(n, p)
 
+    def find_folder(self, data_dir: Path | None = None) -> Path | None:
+        """The folder of ``problem.data_folder`` that the records are mapped from, if any."""
+        return None
+
     def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
         """The records a part at a time, none of them held out; for sets with ``split_later``."""
         raise NotImplementedError

@@ -12,7 +12,6 @@ is computed in doubles.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,14 @@ import numpy as np
 from dperm_cli.loops import vector_lanes as lanes
 from dperm_cli.loops.exact_scores import value
 from dperm_cli.loops.jit import compile_inline, compile_loop, fma
+from dperm_cli.loops.record_parts import SMALL, add_pairs, divide
 from dperm_cli.loops.sgd import Rows, rows, unlock
 from dperm_cli.loops.slopes import LOGISTIC, slopes
 from dperm_cli.loops.thread_count import run_in_threads
 
-_LEAST_PART = 4096  # records
-_MOST_PARTS = 64
-_MOST_SUMS = 1 << 22  # numbers that the sums of all parts hold, for one point
 _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
 _SPARSE_BLOCK = 64  # records
 _NARROW = 16  # columns from which ``lanes.dot`` adds in another order
-_SMALL = 1 << 17  # numbers in the records, times points: up to here one thread is faster
 
 
 @compile_inline
@@ -249,16 +245,6 @@ def add_sparse_losses(rows, begin, end, across, code, width, out):
             out[m] += _sum_values(code, z[m], y[start:stop], width)
 
 
-def divide(n: int, p: int) -> list[tuple[int, int]]:
-    """The parts of n records of p columns: where each begins and ends.
-
-    >>> divide(10_000, 3)
-    [(0, 5000), (5000, 10000)]
-    """
-    count = max(1, min(n // _LEAST_PART, _MOST_SUMS // max(p, 1), _MOST_PARTS))
-    return list(pairwise(n * part // count for part in range(count + 1)))
-
-
 def wrap_rows(x: Any, y: np.ndarray) -> Rows:
     """The records as compiled loops take them; single precision rows stay what they are.
 
@@ -272,7 +258,9 @@ def wrap_rows(x: Any, y: np.ndarray) -> Rows:
     return Rows(False, unlock(x), *empty[2:])
 
 
-def sum_gradients(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:
+def sum_gradients(
+    records: Rows, theta: np.ndarray, code: int, width: float, is_part: bool = False
+) -> np.ndarray:
     """The sum over all records of slope(<x, theta>; y) x at each row of ``theta``.
 
     Args:
@@ -280,23 +268,25 @@ def sum_gradients(records: Rows, theta: np.ndarray, code: int, width: float) -> 
         theta: Points [m, p].
         code: Of the loss (``loops.slopes``).
         width: Half-width of a huberized loss; the others ignore it.
+        is_part: Whether these records are one part of others: they are not divided again.
 
     Returns:
         The sums [m, p].
     """
     points = _arrange(records, theta)
     add = add_sparse_gradients if records.has_csr else add_dense_gradients
-    found = _sum_parts(add, records, points, code, width, points.shape)
+    found = _sum_parts(add, records, points, code, width, points.shape, is_part)
     return np.ascontiguousarray(found.T)[: len(theta)] if records.has_csr else found
 
 
-def sum_losses(records: Rows, theta: np.ndarray, code: int, width: float) -> np.ndarray:
+def sum_losses(
+    records: Rows, theta: np.ndarray, code: int, width: float, is_part: bool = False
+) -> np.ndarray:
     """The sum over all records of their loss at each row of ``theta`` [m, p]: [m]."""
     points = _arrange(records, theta)
-    if records.has_csr:
-        count = points.shape[1]
-        return _sum_parts(add_sparse_losses, records, points, code, width, (count,))[: len(theta)]
-    return _sum_parts(add_dense_losses, records, points, code, width, (len(theta),))
+    add = add_sparse_losses if records.has_csr else add_dense_losses
+    shape = (points.shape[1] if records.has_csr else len(theta),)
+    return _sum_parts(add, records, points, code, width, shape, is_part)[: len(theta)]
 
 
 def _arrange(records: Rows, theta: np.ndarray) -> np.ndarray:
@@ -313,8 +303,9 @@ def _arrange(records: Rows, theta: np.ndarray) -> np.ndarray:
 
 
 def _sum_parts(
-    add: Any, records: Rows, points: np.ndarray, code: int, width: float, shape: tuple[int, ...]
-) -> np.ndarray:
+    add: Any, records: Rows, points: np.ndarray, code: int, width: float, shape: tuple[int, ...],
+    is_part: bool,
+) -> np.ndarray:  # fmt: skip
     stored = records.values.size if records.has_csr else records.x.size
     columns, count = points.shape if records.has_csr else points.shape[::-1]
 
@@ -323,10 +314,7 @@ def _sum_parts(
         add(records, part[0], part[1], points, code, width, out)
         return out
 
-    parts = divide(records.y.size, columns)
-    is_small = stored * count <= _SMALL
+    parts = [(0, records.y.size)] if is_part else divide(records.y.size, columns)
+    is_small = stored * count <= SMALL
     found = [sum_part(part) for part in parts] if is_small else run_in_threads(sum_part, parts)
-    while len(found) > 1:
-        pairs = [found[k] + found[k + 1] for k in range(0, len(found) - 1, 2)]
-        found = pairs + found[len(pairs) * 2 :]
-    return found[0]
+    return add_pairs(found)

@@ -14,6 +14,7 @@ from dperm_cli.core.fields import CheckedFields
 from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Bounds, Data, Minorant, sum_blocks
 from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows, slice_rows
+from dperm_cli.problem.split_rows import is_dense, sum_parts
 
 _BLOCK_ENTRIES = 1_000_000
 
@@ -208,7 +209,7 @@ def largest_eigenvalue(x: Any) -> float:
 
     It is at most the squared Frobenius norm, and positive.
     """
-    squares = x.multiply(x).sum() if sparse.issparse(x) else _sum_squares(x)
+    squares = sum_parts(x, _sum_squares) if is_dense(x) else x.multiply(x).sum()
     v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
     value = 0.0
     for _ in range(30):
@@ -228,6 +229,10 @@ def _sum_squares(x: np.ndarray) -> float:
 
 def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """X^T diag(weights) X as a dense array [p, p], computed a block of rows at a time."""
+    return sum_parts(x, _add_gram, weights) if is_dense(x) else _add_gram(x, weights)
+
+
+def _add_gram(x: Any, weights: np.ndarray) -> np.ndarray:
     n, p = x.shape
     step = max(1, _BLOCK_ENTRIES // p)
     total = np.zeros((p, p))

@@ -144,6 +144,8 @@ class Mechanism(CheckedFields, ABC):
         on_queries: whether it works on the span of the public queries, in coordinates, where the
             kernel itself would be used.
         by_rows: whether the set may differ from trial to trial.
+        by_sums: whether its release and the records meet in sums over records alone, which other
+            processes may make (``split=rows``).
         one_pass: whether each record is used once.
         free_of_radius: whether its noise does not grow with the set, so that it needs no radius.
         outermost: whether no other mechanism may run it: several of it do not share a budget.
@@ -178,6 +180,7 @@ class Mechanism(CheckedFields, ABC):
     features: ClassVar[str | None] = None
     on_queries: ClassVar[bool] = False
     by_rows: ClassVar[bool] = False
+    by_sums: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
     free_of_radius: ClassVar[bool] = False
     outermost: ClassVar[bool] = False

@@ -1,5 +1,6 @@
 """Products with the rows of a data set, in doubles, without a copy of all rows.
 
+Rows that are stored whole are multiplied a part at a time (``problem.split_rows``).
 Rows of single precision are turned into doubles a block at a time: numpy would make a copy of all
 of them. Rows of double precision and sparse rows are multiplied as they are.
 """
@@ -7,9 +8,12 @@ of them. Rows of double precision and sparse rows are multiplied as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from dperm_cli.problem.split_rows import is_dense, join_parts, sum_parts
 
 _BLOCK_NUMBERS = 1 << 20
 
@@ -20,6 +24,12 @@ def multiply_rows(x: Any, v: np.ndarray) -> np.ndarray:
     >>> multiply_rows(np.eye(2, dtype=np.float32), np.array([0.1, 2.0])).tolist()
     [0.1, 2.0]
     """
+    if not is_dense(x):
+        return np.asarray(x @ v)
+    return join_parts(x, partial(_multiply_part, v=v if v.flags.forc else np.ascontiguousarray(v)))
+
+
+def _multiply_part(x: np.ndarray, v: np.ndarray) -> np.ndarray:
     if not is_single(x):
         return np.asarray(x @ v)
     out = np.empty((x.shape[0], *v.shape[1:]))
@@ -30,6 +40,10 @@ def multiply_rows(x: Any, v: np.ndarray) -> np.ndarray:
 
 def add_rows(x: Any, weights: np.ndarray) -> np.ndarray:
     """x.T @ weights, the sum of rows x [n, p] with weights [n] or [n, m]: [p] or [p, m]."""
+    return sum_parts(x, _add_part, weights) if is_dense(x) else np.asarray(x.T @ weights)
+
+
+def _add_part(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     if not is_single(x):
         return np.asarray(x.T @ weights)
     out = np.zeros((x.shape[1], *weights.shape[1:]))
@@ -39,8 +53,8 @@ def add_rows(x: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def is_single(x: Any) -> bool:
-    """Whether rows are an array of single precision."""
-    return isinstance(x, np.ndarray) and x.dtype == np.float32
+    """Whether rows are stored whole, in single precision."""
+    return is_dense(x) and x.dtype == np.float32
 
 
 def slice_rows(x: Any) -> Iterator[slice]:

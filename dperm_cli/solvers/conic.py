@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.split_rows import require_whole
 from dperm_cli.solvers import cone_programs, dual_points
 
 _MOST_ENTRIES = 8_000_000
@@ -45,6 +46,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
     The solver's equilibration may cost digits when few records are off their kinks. If the gap is
     too wide, the program is solved once more without equilibration.
     """
+    require_whole(problem.data.x)
     end = time.perf_counter() + seconds
     program, theta = _over_set(problem)
     to_dual = problem.loss.cone_cost(program, problem.data, theta)

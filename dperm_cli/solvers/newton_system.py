@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from dperm_cli.problem.row_products import add_rows, multiply_rows
+from dperm_cli.problem.split_rows import is_dense, sum_parts
 
 _DENSE_ENTRIES = 20_000_000
 _BLOCK_ENTRIES = 1_000_000
@@ -86,13 +87,18 @@ class NewtonSystem:
 
     def _gram(self, d: np.ndarray) -> np.ndarray:
         """X^T diag(d) X, a block of rows at a time."""
-        step = max(1, _BLOCK_ENTRIES // self._p)
-        total = np.zeros((self._p, self._p))
-        for start in range(0, self._n, step):
-            part = slice(start, start + step)
-            rows = _dense(self._x[part]) * np.sqrt(d[part])[:, None]
-            total += rows.T @ rows
-        return total
+        return sum_parts(self._x, _add_gram, d) if is_dense(self._x) else _add_gram(self._x, d)
+
+
+def _add_gram(x: Any, d: np.ndarray) -> np.ndarray:
+    n, p = x.shape
+    step = max(1, _BLOCK_ENTRIES // p)
+    total = np.zeros((p, p))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        rows = _dense(x[part]) * np.sqrt(d[part])[:, None]
+        total += rows.T @ rows
+    return total
 
 
 def _refine_solution(

@@ -21,12 +21,16 @@ itself is the outcome of many iterations (``intersection``), and for a start.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from dperm_cli.core import progress
-from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.problem.data import Data, PublicFacts
+from dperm_cli.problem.problem import Loss, Problem, ProblemSpec
+from dperm_cli.problem.split_rows import SplitRows
 from dperm_cli.solvers import first_order, linear_minimum, rounding_bounds
 from dperm_cli.solvers.optimum import solve
 from dperm_cli.solvers.rounding_bounds import RoundingBounds
@@ -42,6 +46,7 @@ _HALVINGS = 1100  # about enough to tell apart any two doubles
 _SECONDS = 120.0
 _PATIENCE = 40.0  # times sqrt(condition): accelerated steps before the plain ones
 _FEW = 2_000
+_HALVED = 6  # times that the blocks of ``BlockSums`` are halved for other processes
 
 
 def provable_distance(
@@ -177,21 +182,63 @@ class BlockSums:
     """Sums of gradients in blocks, which keeps their rounding error from growing with n."""
 
     def __init__(self, problem: Problem) -> None:
-        data, size = problem.data, rounding_bounds.block_size(problem.data.n)
-        self._loss, self._parts = problem.loss, [data]
-        if data.n > size:
-            self._parts = [data.take(slice(at, at + size)) for at in range(0, data.n, size)]
+        self._loss, self._data = problem.loss, problem.data
+        self._size = rounding_bounds.block_size(problem.data.n)
+        self._blocks = max(1, -(-problem.data.n // self._size))
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """At each row of [k, p]."""
-        return self._add(theta, 0, len(self._parts))
+        data, loss = self._data, self._loss
+        if isinstance(data.x, SplitRows):
+            facts = replace(data.facts(), points=None, phi=None)
+            work = partial(_sum_blocks, loss, theta, facts, self._size)
+            ranges = [(begin * self._size, min(end * self._size, data.n))
+                      for begin, end in _list_parts(0, self._blocks, _HALVED)]  # fmt: skip
+            found = iter(data.x.map_parts(work, data.y, parts=ranges))
+            return _add_halves(lambda *_: next(found), 0, self._blocks, _HALVED)
+        return _add_blocks(loss, theta, data, self._size, 0, self._blocks)
 
-    def _add(self, theta: np.ndarray, begin: int, end: int) -> np.ndarray:
-        """The sum of blocks, of which each goes through the log of their number of additions."""
-        if end - begin == 1:
-            return self._loss.gradient(theta, self._parts[begin])
-        middle = (begin + end) // 2
-        return self._add(theta, begin, middle) + self._add(theta, middle, end)
+
+def _list_parts(begin: int, end: int, times: int) -> list[tuple[int, int]]:
+    """The parts of some blocks when they are halved so many times, as ``_add_halves`` does."""
+    if times == 0 or end - begin == 1:
+        return [(begin, end)]
+    middle = (begin + end) // 2
+    return [*_list_parts(begin, middle, times - 1), *_list_parts(middle, end, times - 1)]
+
+
+def _add_halves(
+    find: Callable[[int, int], np.ndarray], begin: int, end: int, times: int
+) -> np.ndarray:
+    """The sum of what is found of the parts of some blocks, added as they were halved."""
+    if times == 0 or end - begin == 1:
+        return find(begin, end)
+    middle = (begin + end) // 2
+    first = _add_halves(find, begin, middle, times - 1)
+    return first + _add_halves(find, middle, end, times - 1)
+
+
+def _add_blocks(
+    loss: Loss, theta: np.ndarray, data: Data, size: int, begin: int, end: int
+) -> np.ndarray:
+    """The sum of blocks, of which each goes through the log of their number of additions."""
+
+    def find(block: int, _: int) -> np.ndarray:
+        whole = data.n <= size
+        own = data if whole else data.take(slice(block * size, (block + 1) * size))
+        return loss.gradient(theta, own)
+
+    return _add_halves(find, begin, end, -1)
+
+
+def _sum_blocks(
+    loss: Loss, theta: np.ndarray, facts: PublicFacts, size: int, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """The same of all blocks of one part."""
+    names = np.zeros(len(x), np.uint64)
+    bounds = (facts.row_bound, facts.target_bound)
+    data = Data("", facts.task, x, y, *bounds, "", classes=facts.classes, names=names)
+    return _add_blocks(loss, theta, data, size, 0, -(-data.n // size))
 
 
 class TiltedDescent:

@@ -183,7 +183,7 @@ def test_an_audit_of_nothing_says_what_would_fit(table, capsys):
         (["fuz=10s"], "fuz: unknown key (did you mean 'fuzz'?)"),
         (
             ["wrokers=2"],
-            "privacy, ridge, sampler, save, seed, slurm, stop, threads, trials, tune, workers",
+            "sampler, save, seed, slurm, split, stop, threads, trials, tune, workers",
         ),
         (["draw=3"], "draw=3: repeats a draw of fuzz="),
         (["sead=1"], "sead: unknown key (did you mean 'seed'?)"),

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.loops import gradient_sums
+from dperm_cli.loops.record_parts import divide
 from dperm_cli.loops.slopes import log_of_one_plus
 from dperm_cli.loops.thread_count import count_threads, use_threads
 from dperm_cli.losses.shared.margin_loss import Glm, margins
@@ -59,7 +59,7 @@ def test_no_bit_depends_on_the_threads_or_on_other_points(density):
     theta = np.random.default_rng(2).standard_normal((9, 11))
     with use_threads(1):
         gradient, value = problem.data_gradient(theta), problem.objective(theta)
-    assert len(gradient_sums.divide(data.n, data.p)) > 7
+    assert len(divide(data.n, data.p)) > 7
     for threads in (2, 7, None):
         with use_threads(threads):
             assert problem.data_gradient(theta).tobytes() == gradient.tobytes()
@@ -96,7 +96,7 @@ def test_single_precision_rows_are_computed_with_in_doubles():
 def test_parts_cover_the_records_and_are_few():
     for n in (0, 1, 4095, 8192, 10**6, 10**9):
         for p in (1, 1000, 10**7):
-            parts = gradient_sums.divide(n, p)
+            parts = divide(n, p)
             assert parts[0][0] == 0
             assert parts[-1][1] == n
             assert all(a[1] == b[0] for a, b in itertools.pairwise(parts))

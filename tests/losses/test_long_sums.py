@@ -64,7 +64,7 @@ def test_they_equal_the_sums_of_whole_arrays(few, loss, dtype):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 def test_bits_do_not_depend_on_threads(few, loss):
     few()
-    problem = make_problem(loss)
+    problem = make_problem(loss, n=9001)
     found = []
     for threads in (1, 2, 7):
         with use_threads(threads):

@@ -185,7 +185,9 @@ def test_what_is_said_follows_from_public_facts(form):
 
 
 def test_nothing_takes_records_paths_or_clocks():
-    assert list(inspect.signature(build_statement).parameters) == ["found", "answers", "evaluated"]
+    assert list(inspect.signature(build_statement).parameters) == [
+        "found", "answers", "evaluated", "machines",
+    ]  # fmt: skip
     hints = typing.get_type_hints(build_statement)
     assert hints["found"] is Publishable
     assert hints["evaluated"] == EvaluatedRelease | StoredEvaluation | None

@@ -68,6 +68,10 @@ class Stored(DataSet):
         held = 0 if data.x_test is None else data.x_test.shape[0]
         return Size(data.n + held, data.p, held, entries=0, dense=False)
 
+    def find_folder(self, data_dir: Path | None = None) -> Path | None:
+        """The folder, by its whole path."""
+        return self._locate(data_dir).resolve()
+
     def identity(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """What a run on the data set that was stored says of it."""
         found = read_bytes(self._locate(None) / SOURCE)

@@ -1,13 +1,14 @@
 """Sums over very many records without arrays as long as the data, by several threads.
 
 The records are divided into parts by their number alone, a part into blocks that stay in cache, and
-parts are added in their order: the bits do not depend on the number of threads.
+parts are added in a fixed order: the bits do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,68 +16,55 @@ import numpy as np
 
 from dperm_cli.loops.thread_count import run_in_threads
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.split_rows import is_dense, join_parts, sum_parts
 
 MANY = 2_000_000  # records from which these sums are used
 _PARTS = 64
 _BLOCK_NUMBERS = 1 << 18
 
+OfMargins = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
 
 def has_many_records(data: Data) -> bool:
     """Whether arrays as long as the data are to be avoided: many records, in rows stored whole."""
-    return data.n > MANY and isinstance(data.x, np.ndarray)
+    return data.n > MANY and is_dense(data.x)
 
 
-def sum_gram(x: np.ndarray, weigh: Callable[[np.ndarray, slice], np.ndarray]) -> np.ndarray:
-    """sum_i w_i x_i x_i^T for weights w_i >= 0.
-
-    Args:
-        x: Rows [n, p].
-        weigh: From rows [k, p] in doubles and the slice they are to their weights [k].
-
-    Returns:
-        The matrix [p, p].
-    """
-
-    def sum_part(part: slice) -> np.ndarray:
-        total = np.zeros((x.shape[1], x.shape[1]))
-        for block in _find_blocks(part, x.shape[1]):
-            rows = x[block].astype(np.float64)
-            rows *= np.sqrt(weigh(rows, block))[:, None]
-            total += rows.T @ rows
-        return total
-
-    return _add_in_order(run_in_threads(sum_part, _find_parts(len(x))))
-
-
-def sum_rows(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """sum_i w_i x_i, [p], for rows x [n, p] and weights [n]."""
-
-    def sum_part(part: slice) -> np.ndarray:
-        total = np.zeros(x.shape[1])
-        for block in _find_blocks(part, x.shape[1]):
-            total += weights[block] @ x[block].astype(np.float64)
-        return total
-
-    return _add_in_order(run_in_threads(sum_part, _find_parts(len(x))))
-
-
-def map_margins(
-    x: np.ndarray, theta: np.ndarray, change: Callable[[np.ndarray, slice], np.ndarray]
-) -> np.ndarray:
-    """What ``change`` makes of the margins <x_i, theta>, [n].
+def sum_gram(x: Any, theta: np.ndarray, weigh: OfMargins, y: np.ndarray) -> np.ndarray:
+    """sum_i w_i x_i x_i^T for weights w_i >= 0 that follow from margins and labels.
 
     Args:
         x: Rows [n, p].
         theta: The point [p].
-        change: From margins [k] and the slice of records they belong to, to numbers [k].
+        weigh: From margins <x_i, theta> [k] and labels [k] to weights [k].
+        y: Labels [n].
+
+    Returns:
+        The matrix [p, p].
     """
+    return sum_parts(x, partial(_add_gram, theta, weigh), y)
+
+
+def _add_gram(theta: np.ndarray, weigh: OfMargins, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for block in _find_blocks(slice(0, len(x)), x.shape[1]):
+        rows = x[block].astype(np.float64)
+        rows *= np.sqrt(weigh(rows @ theta, y[block]))[:, None]
+        total += rows.T @ rows
+    return total
+
+
+def map_margins(x: Any, theta: np.ndarray, change: OfMargins, y: np.ndarray) -> np.ndarray:
+    """What ``change`` makes of the margins <x_i, theta> and of the labels y, [n]."""
+    return join_parts(x, partial(_change_margins, theta, change), y)
+
+
+def _change_margins(
+    theta: np.ndarray, change: OfMargins, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
     out = np.empty(len(x))
-
-    def fill_part(part: slice) -> None:
-        for block in _find_blocks(part, x.shape[1]):
-            out[block] = change(x[block].astype(np.float64) @ theta, block)
-
-    run_in_threads(fill_part, _find_parts(len(x)))
+    for block in _find_blocks(slice(0, len(x)), x.shape[1]):
+        out[block] = change(x[block].astype(np.float64) @ theta, y[block])
     return out
 
 
@@ -122,10 +110,3 @@ def _find_blocks(part: slice, columns: int) -> Iterator[slice]:
     step = max(1, _BLOCK_NUMBERS // max(1, columns))
     for start in range(part.start, part.stop, step):
         yield slice(start, min(start + step, part.stop))
-
-
-def _add_in_order(parts: list[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.losses.shared import long_sums
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
-from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows
+from dperm_cli.problem.row_products import add_rows, multiply_rows
+from dperm_cli.problem.split_rows import SplitRows, is_dense, sum_parts
 
 
 class Glm(PerRecord):
@@ -53,11 +55,8 @@ class Glm(PerRecord):
         A loss with a compiled slope is summed by blocks of records (``loops.gradient_sums``).
         """
         if self.code is not None and self.has_compiled_sums(data):
-            from dperm_cli.loops import gradient_sums
-
-            records, flat = gradient_sums.wrap_rows(data.x, data.y), theta.reshape(-1, data.p)
-            sums = gradient_sums.sum_gradients(records, flat, self.code, self.width)
-            return sums.reshape(theta.shape)
+            flat = theta.reshape(-1, data.p)
+            return self._sum_by_loops("sum_gradients", self.code, flat, data).reshape(theta.shape)
         slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
         return np.ascontiguousarray(add_rows(data.x, slopes.T).T).reshape(theta.shape)
 
@@ -65,15 +64,22 @@ class Glm(PerRecord):
         """The summed loss at each row of [..., p], shape [...]."""
         if self.code is None or not self.has_compiled_sums(data):
             return super().sum_values(theta, data)
+        flat = theta.reshape(-1, data.p)
+        return self._sum_by_loops("sum_losses", self.code, flat, data).reshape(theta.shape[:-1])
+
+    def _sum_by_loops(self, name: str, code: int, points: np.ndarray, data: Data) -> np.ndarray:
+        """What the function of ``loops.gradient_sums`` gives at points [m, p]."""
+        if isinstance(data.x, SplitRows):
+            work = partial(_sum_part, name, points, code, self.width)
+            return sum_parts(data.x, work, data.y)
         from dperm_cli.loops import gradient_sums
 
-        records, flat = gradient_sums.wrap_rows(data.x, data.y), theta.reshape(-1, data.p)
-        sums = gradient_sums.sum_losses(records, flat, self.code, self.width)
-        return sums.reshape(theta.shape[:-1])
+        records = gradient_sums.wrap_rows(data.x, data.y)
+        return getattr(gradient_sums, name)(records, points, code, self.width)
 
     def has_compiled_sums(self, data: Data) -> bool:
         """Whether there is a compiled slope, and rows in memory and not made when needed."""
-        return self.code is not None and (isinstance(data.x, np.ndarray) or sparse.issparse(data.x))
+        return self.code is not None and (is_dense(data.x) or sparse.issparse(data.x))
 
     def lipschitz(self, bounds: Bounds) -> float:
         """row_bound * slope_bound, the Lipschitz constant for records within the bounds."""
@@ -136,17 +142,14 @@ class Glm(PerRecord):
         if self.conjugate is None:
             return super().dual(theta, data)
         if long_sums.has_many_records(data):
-            return long_sums.map_margins(
-                data.x, theta, lambda z, block: self.slope(z, data.y[block])
-            )
+            return long_sums.map_margins(data.x, theta, self.slope, data.y)
         return self.slope(margins(theta, data), data.y)
 
     def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
         """The slope [p] of ``minorant``."""
         if not self.conjugate:
             return super().dual_slope(dual, data)
-        many = long_sums.has_many_records(data)
-        return long_sums.sum_rows(data.x, dual) if many else add_rows(data.x, dual)
+        return add_rows(data.x, dual)
 
     @property
     def hessian(self) -> Any:
@@ -155,9 +158,7 @@ class Glm(PerRecord):
 
     def _hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
         if long_sums.has_many_records(data):
-            return long_sums.sum_gram(
-                data.x, lambda rows, block: self.curvature(rows @ theta, data.y[block])
-            )
+            return long_sums.sum_gram(data.x, theta, self.curvature, data.y)
         return weighted_gram(data.x, self.curvature(margins(theta, data), data.y))
 
     @property
@@ -228,9 +229,19 @@ class Glm(PerRecord):
 
 def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """sum_i w_i x_i x_i^T, [p, p]."""
-    if isinstance(x, np.ndarray):
-        return weighted_gram(x, weights) if is_single(x) else x.T @ (x * weights[:, None])
+    if is_dense(x):
+        return weighted_gram(x, weights)
     return np.asarray((x.T @ x.multiply(weights[:, None]).tocsr()).todense())
+
+
+def _sum_part(
+    name: str, points: np.ndarray, code: int, width: float, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """``Glm._sum_by_loops`` of the records of one part."""
+    from dperm_cli.loops import gradient_sums
+
+    records = gradient_sums.wrap_rows(x, y)
+    return getattr(gradient_sums, name)(records, points, code, width, is_part=True)
 
 
 def margins(theta: np.ndarray, data: Data) -> np.ndarray:

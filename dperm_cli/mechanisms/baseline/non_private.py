@@ -37,6 +37,7 @@ class NonPrivate(Mechanism):
     ] = 1e-9
 
     guarantees: ClassVar[tuple[str, ...]] = ("none",)
+    by_sums: ClassVar[bool] = True
 
     @property
     def is_unprotected(self) -> bool:

@@ -75,6 +75,7 @@ class FrankWolfe(Mechanism):
     steps: Annotated[Steps | Literal["theory"], Help("theory = least risk bound")] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid] | None:

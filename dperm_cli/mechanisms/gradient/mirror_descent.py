@@ -58,6 +58,7 @@ class MirrorDescent(Mechanism):
     step_size: Annotated[StepSize, Help("in the map's unit; theory = least risk bound")] = "auto"
     output: Output = "average"
 
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:

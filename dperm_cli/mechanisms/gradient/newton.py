@@ -75,6 +75,7 @@ class Newton(Mechanism):
         Help("suffix: mean of the last half of the points where gradients were taken"),
     ] = "last"
 
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def choose_secure_form(self, budget: Budget) -> Newton:

@@ -78,6 +78,7 @@ class NoisyGd(Mechanism):
         Help("auto = 0.9 (theory = 0)"),
     ] = "auto"
 
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:

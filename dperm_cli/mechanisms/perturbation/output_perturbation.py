@@ -51,6 +51,7 @@ class OutputPerturbation(EitherNoise):
     ] = "auto"
 
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def scale(self, spec: ProblemSpec, budget: Budget) -> float:

@@ -72,6 +72,7 @@ class SufficientStatistics(Mechanism):
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin", "quadratic")
     free_of_radius: ClassVar[bool] = True
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:

@@ -88,6 +88,7 @@ class PerturbedMechanism(Mechanism):
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     attack_floor: ClassVar[float] = 0.85  # for Gamma-norm noise only
+    by_sums: ClassVar[bool] = True
     secure: ClassVar[bool] = True
 
     @property

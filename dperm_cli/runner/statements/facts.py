@@ -55,6 +55,7 @@ def build_statement(
     found: Publishable,
     answers: Answers,
     evaluated: EvaluatedRelease | StoredEvaluation | None = None,
+    machines: str | None = None,
 ) -> Statement:
     """The statement on a release.
 
@@ -63,6 +64,7 @@ def build_statement(
         answers: what the person who signs declares.
         evaluated: what a private evaluation released, where one was made; what its file has of it
             where the model was released before.
+        machines: which machine was given which records, where several were.
     """
     name = shorten(answers.text("name") or f"a model of {found.schema.dataset}", _TITLE)
     promise = found.person_guarantee
@@ -79,7 +81,7 @@ def build_statement(
             *sections.describe_evaluation(evaluated),
             sections.describe_public(found),
             sections.describe_unprotected(found, answers, evaluated is not None),
-            sections.describe_making(found),
+            sections.describe_making(found, machines),
         ),
         layers=layers.describe_layers(found, answers, evaluated is not None),
         footer=f"{level}, {found.relation}; dperm {found.version}",

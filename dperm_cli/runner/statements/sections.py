@@ -127,8 +127,8 @@ def describe_unprotected(
     return Section("What is not protected", tuple(lines))
 
 
-def describe_making(found: Publishable) -> Section:
-    """Mechanism, proof, audit, noise and software."""
+def describe_making(found: Publishable, machines: str | None = None) -> Section:
+    """Mechanism, proof, audit, noise, software, and the machines where there were several."""
     lines = [
         Line("Mechanism", f"{found.mechanism}: {words.list_events(found)}"),
         Line("Proof", words.find_proof(found)),
@@ -140,6 +140,8 @@ def describe_making(found: Publishable) -> Section:
     outside = describe_plugins(found.plugins)
     if outside is not None:
         lines.append(Line("Plug-ins", outside))
+    if machines is not None:
+        lines.append(Line("Machines", machines))
     return Section("How it was made", tuple(lines))
 
 

@@ -120,6 +120,11 @@ class Options(CheckedFields):
         Check(check_jobs),
         Help("of the jobs: {partition: cpu, minutes: 60, memory: 4GB, cores: 1}"),
     ] = field(default_factory=dict)
+    split: Annotated[
+        str,
+        Choices("cells", "rows"),
+        Help("what workers share: cells, or with backend=dask the rows of stored records"),
+    ] = "cells"
     on_error: Annotated[
         str, Choices("continue", "stop"), Help("what a failed cell means for those after it")
     ] = "continue"
@@ -128,6 +133,9 @@ class Options(CheckedFields):
         super().__post_init__()
         if self.address != "auto" and self.backend != "dask":
             raise InputError("address", self.address, "is for backend=dask")
+        if self.split == "rows" and self.backend != "dask":
+            allowed = "is for backend=dask, whose workers share the rows of one run"
+            raise InputError("split", self.split, allowed)
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:
@@ -234,7 +242,7 @@ class Dask(Backend):
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
         from distributed.scheduler import KilledWorker
 
-        with _listen_to_nannies() as heard, self._client(folder) as client:
+        with _listen_to_nannies() as heard, self.open_client(folder) as client:
             waiting = {client.submit(call, chunk, pure=False) for chunk in chunks}
             died = 0  # chunks in a row that were lost with their workers
             try:
@@ -276,7 +284,7 @@ class Dask(Backend):
                 raise NoneWorks("none takes up its work")
 
     @contextmanager
-    def _client(self, folder: Path) -> Iterator[Any]:
+    def open_client(self, folder: Path) -> Iterator[Any]:
         """A client of the scheduler, and of a cluster that is there as long as the client."""
         from dask import config
         from distributed import Client

@@ -15,7 +15,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.optimum_cache import OPTIMA
-from dperm_cli.runner.sweep import shared_data
+from dperm_cli.runner.sweep import shared_data, split_run
 from dperm_cli.runner.sweep.backends import Backend, Options
 from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, tell
 from dperm_cli.runner.sweep.supervisor import Supervisor
@@ -69,7 +69,9 @@ def _run(
 ) -> None:
     by_key = {item.key: item for item in todo}
     backend = options.choose_backend(len(todo))
-    if backend is None:
+    if options.split == "rows" and backend is not None:
+        outcomes = split_run.run_split(todo, store, force, backend, options, shown)
+    elif backend is None:
         worker = Worker(store.out, force, begun=lambda item: shown.show_cell(label(item)))
         outcomes = worker.run(todo)
     else:

@@ -32,9 +32,9 @@ from dperm_cli.results.report import CLAIMS, FIGURES, Report
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
-from dperm_cli.runner.models import save_model
+from dperm_cli.runner.models import machine_file, save_model
 from dperm_cli.runner.models.input_schema import InputSchema
-from dperm_cli.runner.sweep import preflight
+from dperm_cli.runner.sweep import preflight, split_run
 from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
@@ -133,7 +133,9 @@ def _run_study(
     to = save_model.check_path(study.keys.save)
     if to is not None:
         _check_save(study)
+    split_run.check_cells(study.cells, study.keys)
     prepared = prepare(study.cells)
+    split_run.check_loaded(prepared, study.keys)
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
@@ -181,6 +183,7 @@ def _save(
         return False
     assert to is not None
     save_model.save(to, save_model.publishable(item, described, row))
+    machine_file.write_beside(to, store.out, item.key)
     use = f"dperm predict {to.path} rows.csv"
     print(f"saved {to.path}: the predictor of trial 0, for `{use}`", file=sys.stderr)
     return True
@@ -190,7 +193,7 @@ def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     checks.folder("out", str(out))
     ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
-    ours = (*ours, *FIGURES)
+    ours = (*ours, *FIGURES, machine_file.IN_STUDY)
     for name in ours:
         special = find_special(out / name)
         if special is not None:

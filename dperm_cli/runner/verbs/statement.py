@@ -8,7 +8,7 @@ import sys
 from dperm_cli.core.errors import EXIT_OK, NOTHING, InputError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax, Words, refuse_operands
-from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models import machine_file, model_file
 from dperm_cli.runner.models.evaluated_release import StoredEvaluation, read_beside
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import answers as answers_file
@@ -33,7 +33,9 @@ def statement(arguments: list[str]) -> int:
         raise InputError("out", words.settings["out"], allowed)
     found = model_file.read(words.operands[0])
     given = answers_file.read(words.settings.get("answers"))
-    content = write_statement(found, given, form, read_beside(words.operands[0]))
+    model = words.operands[0]
+    machines = machine_file.read_beside(model)
+    content = write_statement(found, given, form, read_beside(model), machines)
     if to is not None:
         to.write(content)
     else:
@@ -44,9 +46,15 @@ def statement(arguments: list[str]) -> int:
 
 
 def write_statement(
-    found: Publishable, given: Answers, form: str, evaluated: StoredEvaluation | None = None
+    found: Publishable,
+    given: Answers,
+    form: str,
+    evaluated: StoredEvaluation | None = None,
+    machines: str | None = None,
 ) -> bytes:
     """The statement on a release in one of ``FORMATS``.
+
+    ``evaluated`` and ``machines`` are what lies beside the model.
 
     Raises:
         InputError: a registry entry lacks an answer that it needs.
@@ -59,7 +67,7 @@ def write_statement(
         return format_entry(found, given).encode()
     from dperm_cli.runner.statements.facts import build_statement
 
-    built = build_statement(found, given, evaluated)
+    built = build_statement(found, given, evaluated, machines)
     if form == "html":
         from dperm_cli.runner.statements.html_page import write_html
 

@@ -1,0 +1,112 @@
+"""``split=rows``: which runs can have their rows passed over by others, and how they are run."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError
+from dperm_cli.loops.thread_count import use_threads
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.split_rows import SplitRows
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.compose.cell_schema import Cell
+from dperm_cli.runner.models import machine_file
+from dperm_cli.runner.sweep import shared_data
+from dperm_cli.runner.sweep.backends import Backend, Dask, Options
+from dperm_cli.runner.sweep.progress import SweepMeter
+from dperm_cli.runner.sweep.row_cluster import RowCluster, open_row_cluster
+from dperm_cli.runner.sweep.worker import Outcome, Worker
+
+
+def check_cells(study_cells: Iterable[Cell], options: Options) -> None:
+    """InputError for a cell that needs the whole rows in one process, before data are loaded."""
+    if options.split != "rows":
+        return
+    for cell in study_cells:
+        reason = _find_reason(cell)
+        if reason is not None:
+            raise InputError("split", options.split, reason)
+
+
+def check_loaded(prepared: Iterable[cells.Prepared], options: Options) -> None:
+    """The same for what its data have to be."""
+    if options.split != "rows":
+        return
+    for item in prepared:
+        data = item.data
+        if not isinstance(data.x, np.ndarray):
+            reason = f"is for rows that are stored whole, and those of {data.name} are sparse"
+            raise InputError("split", options.split, reason)
+        if data.n < data.p:
+            reason = f"needs at least as many records as columns: {data.n} and {data.p} here"
+            raise InputError("split", options.split, reason)
+
+
+def _find_reason(cell: Cell) -> str | None:
+    """Why the rows of a cell cannot be split, if they cannot."""
+    name = cell.mechanism_name
+    if cell.dataset.find_folder() is None:
+        source = cell.name_of("dataset")
+        return f"is for dataset=stored (`dperm data store`), and {source} is no such folder"
+    if cell.kernel is not None:
+        return f"kernel={cell.kernel.name} needs the whole rows in one process"
+    if not cell.mechanism.by_sums:
+        known = registry.list_shipped("mechanism")
+        others = ", ".join(one for one in known if registry.load("mechanism", one).by_sums)
+        return f"{name} needs the whole rows in one process; these do not: {others}"
+    if cell.noise == "secure":
+        return "noise=secure needs the whole rows in one process"
+    if cell.population is not None:
+        return "privacy.population= fills up the rows, which needs them in one process"
+    if not isinstance(cell.loss, Glm) or cell.loss.code is None:
+        return f"loss={cell.loss.name} has no compiled sums: its rows are needed in one process"
+    return None
+
+
+def run_split(
+    items: Sequence[cells.Prepared],
+    store: Store,
+    force: bool,
+    backend: Backend,
+    options: Options,
+    shown: SweepMeter,
+) -> Generator[Outcome, None, None]:
+    """Run cells one after the other in this process, the rows of each split among workers."""
+    assert isinstance(backend, Dask)
+    with (
+        shared_data.use_spool(store.out) as folder,
+        open_row_cluster(backend, options.count_threads(backend), folder, shown.note) as cluster,
+        use_threads(options.count_threads(None)),
+    ):
+        shown.note(f"{cluster.count_workers()} pass over the rows")
+        for item in items:
+            cluster.seen.clear()
+            yield from Worker(store.out, force).run([hand_out(item, cluster)])
+            if cluster.seen:
+                noted = _describe_machines(item, cluster)
+                machine_file.note_cell(store.out, item.key, noted)
+
+
+def hand_out(item: cells.Prepared, cluster: RowCluster) -> cells.Prepared:
+    """The cell with rows that the cluster passes over; whoever else asks for them is refused."""
+    data = item.data
+    folder = item.cell.dataset.find_folder()
+    rows: Any = SplitRows(folder, data.fingerprint, data.x, data.y, cluster.run)
+    split = data.with_rows(rows)
+    return replace(item, data=split, problem=replace(item.problem, data=split))
+
+
+def _describe_machines(item: cells.Prepared, cluster: RowCluster) -> dict[str, Any]:
+    """Which machine was given which records."""
+    here = {"machine": socket.gethostname(), "holds": "names, labels, held-out records and sums"}
+    return {
+        "data": item.data.fingerprint, "records": item.data.n, "noise drawn by": here,
+        "rows read by": cluster.list_seen(),
+    }  # fmt: skip
