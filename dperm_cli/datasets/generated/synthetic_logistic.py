@@ -69,8 +69,10 @@ class SyntheticLogistic(LinearModel):
         """Parts, of sets without held-out records: these would be drawn apart."""
         return Split() if self.n_test == 0 else None
 
-    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+    def load_parts(self, data_dir: Path | None = None, done: int = 0) -> Iterator[Data]:
         """The records, a part at a time."""
         theta = self._parameter()
         for x, y in self._draw_parts("train", int(self.n), theta, _PART):
-            yield self.make_part(x, y, (None, None), theta)
+            if done <= 0:
+                yield self.make_part(x, y, (None, None), theta)
+            done -= len(y)
