@@ -27,13 +27,13 @@ _PARTS = ("data", "indices", "indptr")
 
 
 def write_folder(folder: Path, data: Data) -> None:
-    """Write the data set to a new folder.
+    """Write the data set to a folder, which is made where there is none.
 
     Raises:
         StorageError: It cannot be written.
     """
     with storage_errors(folder):
-        folder.mkdir(parents=True, mode=0o700)
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         facts: dict[str, Any] = {field.name: getattr(data, field.name) for field in fields(data)}
         dense = [name for name, value in facts.items() if isinstance(value, np.ndarray)]
         arrays = {name: facts.pop(name) for name in dense}

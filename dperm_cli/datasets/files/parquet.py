@@ -27,12 +27,21 @@ class Parquet(TableOptions):
     """
 
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return self.read_after(key, path, 0)
+
+    def read_after(
+        self, key: str, path: Path, done: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The row groups after those of the first ``done`` records, which are not read."""
         file = _open(key, path, self.limit)
         names = file.column_names
         if not names:
             raise InputError(key, path.name, "holds no columns")
         wanted, target = self.choose(names)
         for index in range(file.facts.num_row_groups):
+            if done > 0:
+                done -= file.facts.row_group(index).num_rows
+                continue
             with report_arrow_errors(key, path):
                 table = file.read_group(index)
             yield self._read_table(key, path, table, names, wanted, target)

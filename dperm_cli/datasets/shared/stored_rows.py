@@ -80,6 +80,12 @@ class Target:
         """Whether rows are of single precision."""
         return self.precision == "float32"
 
+    def tell_kept(self) -> str:
+        """What an interrupted conversion leaves, in words; nothing where there is nothing."""
+        if not (self.part / _STAGE / JOURNAL).is_file():
+            return ""
+        return f"{self.part} keeps the blocks that are finished; the same command goes on with them"
+
     def check_room(self, needed: int) -> None:
         """StorageError where so many bytes are not free on the disk."""
         places = (self.folder.absolute(), *self.folder.absolute().parents)
@@ -130,6 +136,7 @@ def store(
             write_atomically(part / SOURCE, json.dumps({**(source or {}), **said}).encode())
             seal_folder(part)
             finish_folder(part, folder)
+            remove_folder(folder / _STAGE)  # last: it says that the folder is ours
         except Exception:  # an interruption is none: its blocks are gone on with
             remove_folder(part)
             raise
@@ -170,6 +177,7 @@ def _store_whole(data: Data, target: Target) -> None:
     entries = data.x.nnz if sparse.issparse(data.x) else data.x.size
     target.check_room(8 * entries // (2 if target.is_single else 1))
     remove_folder(target.part)
+    _open_stage(target)
     write_folder(target.part, data)
 
 
@@ -198,9 +206,7 @@ def _store_parts(dataset: Any, split: Any, target: Target, data_dir: Path | None
         raise InputError("dataset", "...", "holds no records")
     if target.is_single:
         _refuse_sparse(first, target)
-    with storage_errors(folder):
-        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    stage = Stage(folder / _STAGE, {"precision": target.precision, "source": target.about})
+    stage = _open_stage(target)
     remove_abandoned(folder)
     _stage_parts(dataset.load_parts(data_dir, stage.records), stage, target)
     n = stage.records
@@ -214,7 +220,13 @@ def _store_parts(dataset: Any, split: Any, target: Target, data_dir: Path | None
         if held and name == "y":
             write_rows(folder / "y_test.npy", raw, order, n - held, n)
     _write_rest(folder, first, split.share > 0, shapes, target.is_single)
-    remove_folder(folder / _STAGE)
+
+
+def _open_stage(target: Target) -> Stage:
+    """The blocks that are finished, in a folder for their owner alone."""
+    with storage_errors(target.part):
+        target.part.mkdir(parents=True, mode=0o700, exist_ok=True)
+    return Stage(target.part / _STAGE, {"precision": target.precision, "source": target.about})
 
 
 def _stage_parts(parts: Iterable[Data], stage: Stage, target: Target) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,9 +128,19 @@ def load_records(dataset: Any, mapped: bool) -> Data:
         found = _read_whole(folder)
         if found is None:
             instead = f"set {CACHE_DIR} to a folder on a larger disk, or {KEY}={MEMORY}"
-            found = store(dataset, Target(folder, about=about, instead=instead))
+            found = store_told(dataset, Target(folder, about=about, instead=instead))
             print(f"records kept in {folder}, for you alone to read", file=sys.stderr)
         return found
+
+
+def store_told(dataset: Any, target: Target, source: Mapping[str, Any] | None = None) -> Data:
+    """``store``, with a line on stderr about what an interruption leaves."""
+    try:
+        return store(dataset, target, source)
+    except KeyboardInterrupt:
+        if kept := target.tell_kept():
+            print(kept, file=sys.stderr)
+        raise
 
 
 def _read_whole(folder: Path) -> Data | None:

@@ -11,11 +11,16 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, NOTHING, InputError
 from dperm_cli.core.operands import refuse_operands
 from dperm_cli.datasets.shared import data_commands
-from dperm_cli.datasets.shared.stored_rows import PRECISIONS, Target, store
+from dperm_cli.datasets.shared.stored_rows import PRECISIONS, Target
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
-from dperm_cli.runner.sweep.data_storage import StoreMeter, describe_source, identify_records
+from dperm_cli.runner.sweep.data_storage import (
+    StoreMeter,
+    describe_source,
+    identify_records,
+    store_told,
+)
 
 VERBS = ("list", "path", "fetch", "verify", "store")
 HOLDER_NOTICE = (
@@ -107,7 +112,7 @@ def _store(name: str, words: list[str]) -> int:
         dataset, config = _build(name, left)
         about = identify_records(dataset)
         target = Target(Path(own["to"]), precision, about)
-        found = store(dataset, target, describe_source(dataset, config))
+        found = store_told(dataset, target, describe_source(dataset, config))
     print(f"{own['to']}: {found.n} records, {found.p} columns, {found.x.dtype}")
     return EXIT_OK
 
