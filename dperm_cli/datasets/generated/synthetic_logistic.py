@@ -18,6 +18,7 @@ from dperm_cli.datasets.shared.generated_rows import (
     responses,
     roots,
 )
+from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
 from dperm_cli.datasets.shared.row_pipeline import Split
 from dperm_cli.problem.data import Data
 
@@ -71,8 +72,8 @@ class SyntheticLogistic(LinearModel):
 
     def load_parts(self, data_dir: Path | None = None, done: int = 0) -> Iterator[Data]:
         """The records, a part at a time."""
-        theta = self._parameter()
-        for x, y in self._draw_parts("train", int(self.n), theta, _PART):
+        theta, most = self._parameter(), max(1, min(_PART, BLOCK_CELLS // int(self.p)))
+        for x, y in self._draw_parts("train", int(self.n), theta, most):
             if done <= 0:
                 yield self.make_part(x, y, (None, None), theta)
             done -= len(y)

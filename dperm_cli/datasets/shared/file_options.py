@@ -162,7 +162,10 @@ class FileOptions(RowOptions, ABC):
 
     def locate(self, data_dir: Path | None = None) -> Path:
         """The path of the file; InputError where it is missing or not a file."""
-        return locate("dataset.path", str(self.path), data_dir)
+        return self._locate("dataset.path", str(self.path), data_dir)
+
+    def _locate(self, key: str, name: str, data_dir: Path | None) -> Path:
+        return locate(key, name, data_dir)
 
     def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
         """The number of columns, and with ``count`` those of records and bytes."""
@@ -172,7 +175,7 @@ class FileOptions(RowOptions, ABC):
         n, unpacked = self._count(self.locate(data_dir), "dataset.path")
         if self.test_path is None:
             return self.size_of(n, p, self.held_out(n), unpacked)
-        path = locate("dataset.test_path", self.test_path, data_dir)
+        path = self._locate("dataset.test_path", self.test_path, data_dir)
         held, more = self._count(path, "dataset.test_path")
         return self.size_of(n + held, p, held, unpacked + more)
 
@@ -202,7 +205,7 @@ class FileOptions(RowOptions, ABC):
         x, y = self._records("dataset.path", self.locate(data_dir))
         x_test = y_test = None
         if self.test_path is not None:
-            path = locate("dataset.test_path", self.test_path, data_dir)
+            path = self._locate("dataset.test_path", self.test_path, data_dir)
             x_test, y_test = self._records("dataset.test_path", path)
             if x_test.shape[1] != x.shape[1]:
                 allowed = f"has {x_test.shape[1]} columns, the training file {x.shape[1]}"
@@ -236,8 +239,10 @@ class FileOptions(RowOptions, ABC):
 
     def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
         """The file, and that of held-out records."""
-        more = () if self.test_path is None else (self.test_path,)
-        return self.locate(data_dir), *(locate("dataset.test_path", p, data_dir) for p in more)
+        first = self.locate(data_dir)
+        if self.test_path is None:
+            return (first,)
+        return first, self._locate("dataset.test_path", self.test_path, data_dir)
 
     @abstractmethod
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:

@@ -206,6 +206,7 @@ def _store_parts(dataset: Any, split: Any, target: Target, data_dir: Path | None
         raise InputError("dataset", "...", "holds no records")
     if target.is_single:
         _refuse_sparse(first, target)
+    first = first.take(np.zeros(1, dtype=np.int64))  # only what is said of all parts is needed
     stage = _open_stage(target)
     remove_abandoned(folder)
     _stage_parts(dataset.load_parts(data_dir, stage.records), stage, target)
