@@ -84,7 +84,7 @@ def make_problem(
             allowed = "is for runs: a problem in a kernel's space has no parameters of its own"
             raise InputError("kernel", cell.kernel.name, allowed)
         with hold_machine(study):
-            (prepared,) = prepare(study.cells)
+            (prepared,) = prepare(study.cells, study.keys.data_storage)
     found = prepared.problem
     return Problem(found.data, found.loss, found.constraint, found.ridge, found.lasso)
 
@@ -108,5 +108,5 @@ def load_data(dataset: Any = None, X: Any = None, y: Any = None, **keys: Any) ->
     with open_call((), {**named, **given}, X=X, y=y) as call:
         study = study_plan.plan_requests(call.requests)
         with hold_machine(study):
-            (prepared,) = prepare(study.cells[:1])
+            (prepared,) = prepare(study.cells[:1], study.keys.data_storage)
     return prepared.data

@@ -65,7 +65,7 @@ def plans(
     ) as call:
         study = study_plan.plan_requests(call.requests)
         with hold_machine(study):
-            prepared = prepare(study.cells)
+            prepared = prepare(study.cells, study.keys.data_storage)
             return PlanList(
                 (_plan(item) for item in prepared),
                 [f"{item.cell.name_of('mechanism')} on {item.data.name}" for item in prepared],

@@ -9,8 +9,18 @@ from pathlib import Path
 from dperm_cli.core.errors import InputError
 
 
-def locate(key: str, name: str, data_dir: Path | None) -> Path:
-    """A regular file, looked for from the working directory and then in the data folder."""
+def locate(key: str, name: str, data_dir: Path | None, folders: bool = False) -> Path:
+    """A regular file, looked for from the working directory and then in the data folder.
+
+    Args:
+        key: What the name is the value of.
+        name: As it was typed.
+        data_dir: The data folder.
+        folders: Whether a folder will do too.
+
+    Raises:
+        InputError: There is none.
+    """
     folder = data_folder(data_dir)
     places = [Path.cwd()] + ([] if folder is None else [folder])
     for place in places:
@@ -21,6 +31,8 @@ def locate(key: str, name: str, data_dir: Path | None) -> Path:
             continue
         except OSError as error:
             raise InputError(key, name, f"cannot be read ({error.strerror})") from None
+        if stat.S_ISDIR(mode) and folders:
+            return path
         if stat.S_ISDIR(mode):
             raise InputError(key, name, "is a folder, not a file")
         if not stat.S_ISREG(mode):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -117,9 +117,18 @@ class DataSet(registry.Plugin, CheckedFields):
         """The folder of ``problem.data_folder`` that the records are mapped from, if any."""
         return None
 
-    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
-        """The records a part at a time, none of them held out; for sets with ``split_later``."""
+    def load_parts(self, data_dir: Path | None = None, done: int = 0) -> Iterator[Data]:
+        """The records a part at a time, none of them held out; for sets with ``split_later``.
+
+        Args:
+            data_dir: the data folder.
+            done: how many records, of whole parts, are left out at the beginning.
+        """
         raise NotImplementedError
+
+    def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
+        """The files that the records are read from; None where that is not known."""
+        return () if self.where in ("generated", "embedded") else None
 
     @property
     def default_loss(self) -> str:

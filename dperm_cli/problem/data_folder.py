@@ -7,6 +7,7 @@ The arrays look and compute as those they were made of.
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,25 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import npy_files
-from dperm_cli.core.files import open_atomically, storage_errors, write_atomically
+from dperm_cli.core import npy_files, progress
+from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import open_atomically, read_bytes, storage_errors, write_atomically
 from dperm_cli.problem.data import Data
 
 FACTS = "facts.json"  # written last: a folder without it is not whole
+SUMS = "sums.json"  # of all other files
+_SUMMED = 1 << 24  # bytes of each sum
 _PARTS = ("data", "indices", "indptr")
 
 
 def write_folder(folder: Path, data: Data) -> None:
-    """Write the data set to a new folder.
+    """Write the data set to a folder, which is made where there is none.
 
     Raises:
         StorageError: It cannot be written.
     """
     with storage_errors(folder):
-        folder.mkdir(parents=True, mode=0o700)
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         facts: dict[str, Any] = {field.name: getattr(data, field.name) for field in fields(data)}
         dense = [name for name, value in facts.items() if isinstance(value, np.ndarray)]
         arrays = {name: facts.pop(name) for name in dense}
@@ -74,3 +78,53 @@ def _map_array(path: Path) -> np.ndarray:
     # mode c: writable as far as compiled loops can tell, and private to this process
     with open(path, "rb") as file:
         return npy_files.map_array(file, "c")
+
+
+def seal_folder(folder: Path) -> None:
+    """Write sums of all its files into the folder, by which ``check_folder`` sees damage."""
+    found = {
+        path.name: [path.stat().st_size, _add_up(path)]
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name != SUMS
+    }
+    write_atomically(folder / SUMS, json.dumps(found).encode(), sync=False)
+
+
+def check_folder(folder: Path, required: bool = False) -> None:
+    """Compare every byte of the folder with the sums that were written with it.
+
+    Args:
+        folder: A data set.
+        required: Whether to refuse a folder without sums, as was written before there were any.
+
+    Raises:
+        StorageError: A file is missing, or is not what was written.
+    """
+    text = read_bytes(folder / SUMS)
+    if text is None and required:
+        raise StorageError(f"{folder / SUMS}: is missing")
+    if text is None:
+        return
+    try:
+        sums = [(str(name), int(size), list(parts)) for name, (size, parts) in
+                json.loads(text).items()]  # fmt: skip
+    except (ValueError, TypeError, AttributeError):
+        raise StorageError(f"{folder / SUMS}: is damaged") from None
+    done, whole = 0, sum(size for _, size, _ in sums)
+    for name, size, parts in sums:
+        path = folder / name
+        with storage_errors(path):
+            if path.stat().st_size != size or _add_up(path, done, whole) != parts:
+                raise StorageError(f"{path}: is damaged")
+        done += size
+
+
+def _add_up(path: Path, before: int = 0, whole: int = 0) -> list[int]:
+    """CRC-32 of each part of a file: they detect damage, not malice."""
+    found = []
+    with open(path, "rb") as file:
+        while piece := file.read(_SUMMED):
+            found.append(zlib.crc32(piece))
+            before += len(piece)
+            progress.report("bytes checked", before, whole)
+    return found

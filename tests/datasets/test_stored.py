@@ -14,9 +14,10 @@ from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.npz import Npz
 from dperm_cli.datasets.files.stored import Stored
 from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
-from dperm_cli.datasets.shared import stored_rows
+from dperm_cli.datasets.shared import block_stage
 from dperm_cli.datasets.shared.row_rules import row_norms
-from dperm_cli.datasets.shared.stored_rows import ROUNDED, round_towards_zero, store
+from dperm_cli.datasets.shared.stored_rows import ROUNDED, Target, round_towards_zero
+from dperm_cli.datasets.shared.stored_rows import store as store_at
 from dperm_cli.losses.logistic import Logistic
 from dperm_cli.losses.multinomial import Multinomial
 from dperm_cli.losses.squared import Squared
@@ -24,6 +25,10 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.row_products import add_rows, multiply_rows
 from dperm_cli.sets import make_ball
 from dperm_cli.solvers import optimum
+
+
+def store(made, folder, precision):
+    return store_at(made, Target(folder, precision))
 
 
 def write_csv(n=97, seed=0):
@@ -199,7 +204,7 @@ def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch):
     def refuse(*_args, **_more):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(stored_rows.np, "memmap", refuse)
+    monkeypatch.setattr(block_stage.np, "memmap", refuse)
     with pytest.raises((StorageError, OSError), match=r"(?i)no space left"):
         store(SyntheticLogistic(n=10, p=2, n_test=0), tmp_path / "kept", "float64")
     assert not (tmp_path / "kept").exists()

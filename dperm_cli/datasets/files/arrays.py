@@ -116,6 +116,9 @@ class Arrays(TableOptions):
         _require_table()
         return Path(str(self.path))
 
+    def list_files(self, data_dir: Path | None = None) -> None:
+        """None: the records are in memory already."""
+
     def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
         table = _require_table()
         wanted, _ = self.choose(list(table.names))

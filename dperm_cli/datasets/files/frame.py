@@ -96,6 +96,9 @@ class Frame(Table):
         _require_cells()
         return Path(str(self.path))
 
+    def list_files(self, data_dir: Path | None = None) -> None:
+        """None: the records are in memory already."""
+
     def count_records(self, key: str, path: Path) -> tuple[int, int]:
         return len(next(iter(_require_cells().values()))), 0
 

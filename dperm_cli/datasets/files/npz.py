@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +12,7 @@ import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.candidate_lists import SCALING
+from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.files import TooLarge, first_words
@@ -19,6 +20,7 @@ from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.file_options import OwnTable
 from dperm_cli.datasets.shared.row_blocks import INSTEAD
+from dperm_cli.datasets.shared.row_pipeline import Split
 from dperm_cli.problem.data import Data
 from dperm_cli.sets.shared.public_arrays import NOT_A_FILE
 
@@ -67,6 +69,17 @@ class Npz(OwnTable):
         phi = None if self.phi is None else projected_records.matrix(self.phi)
         data = super().load(data_dir)
         return data if phi is None else projected_records.backwards(data, phi)
+
+    @property
+    def split_later(self) -> Split | None:
+        """There are no parts: an archive is read at once."""
+        return None
+
+    def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
+        """The archives, and the file of the matrix."""
+        files = super().list_files(data_dir)
+        more = () if self.phi is None else (locate("dataset.phi", self.phi, None),)
+        return None if files is None else (*files, *more)
 
     def count_columns(self, data_dir: Path | None = None) -> int | None:
         shape = self._shape("dataset.path", self.locate(data_dir))

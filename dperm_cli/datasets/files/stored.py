@@ -16,7 +16,7 @@ from dperm_cli.core.files import read_bytes, report_read_errors
 from dperm_cli.datasets.base import DataSet, Size
 from dperm_cli.datasets.shared.stored_rows import SOURCE
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.data_folder import FACTS, read_folder
+from dperm_cli.problem.data_folder import FACTS, check_folder, read_folder
 
 
 def _path_text(key: str, value: Any) -> str:
@@ -44,7 +44,13 @@ class Stored(DataSet):
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
 
     def load(self, data_dir: Path | None = None) -> Data:
-        """The records, mapped; none is read before it is needed."""
+        """The records, mapped, after a look at every byte: damage is refused."""
+        with report_read_errors("dataset.path", self._locate(data_dir)):
+            try:
+                check_folder(self._locate(data_dir))
+            except StorageError as error:
+                words = f"cannot be used ({error}); store the data set again"
+                raise InputError("dataset.path", str(self.path), words) from None
         return self._read(data_dir)
 
     @property

@@ -54,10 +54,6 @@ class Svmlight(FileOptions):
             return found
         return replace(found, entries=min(n * p, unpacked // LEAST_ENTRY), dense=False)
 
-    @property
-    def has_dense_blocks(self) -> bool:
-        return self.storage == "dense"
-
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
         assert self.n_features is not None
         width = int(self.n_features)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -97,12 +97,16 @@ class Table(FileOptions):
         found = count_table_records(key, path, self.limit)
         return super().count_records(key, path) if found is None else found
 
-    def raw(self, data_dir: Path | None = None) -> Raw:
+    def _make_raw(self, x: Any, y: np.ndarray, x_test: Any = None, y_test: Any = None) -> Raw:
         """The encoded records; those that cannot be used are rows of zeros."""
-        found = super().raw(data_dir)
         notes = (f"encoded by a declared schema; {_ZEROED}", *self._describe_unit())
-        object.__setattr__(found, "notes", notes)
-        return found
+        return replace(super()._make_raw(x, y, x_test, y_test), notes=notes)
+
+    def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
+        """The tables, and the file of the schema."""
+        files, word = super().list_files(data_dir), _schema_text("dataset.schema", self.schema)
+        more = () if word.startswith("{") else (locate("dataset.schema", word, None),)
+        return None if files is None else (*files, *more)
 
     def _describe_unit(self) -> list[str]:
         unit = self.table.unit
@@ -130,9 +134,11 @@ class Table(FileOptions):
             x[unused], y[unused] = 0.0, self._zero_value
             yield x, y
 
-    def _checked_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+    def _checked_blocks(
+        self, key: str, path: Path, done: int = 0
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         with report_read_errors(key, path):
-            for x, y in self.read_blocks(key, path):
+            for x, y in self.read_after(key, path, done):
                 if len(y):
                     yield x, y
 

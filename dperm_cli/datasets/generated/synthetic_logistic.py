@@ -18,6 +18,7 @@ from dperm_cli.datasets.shared.generated_rows import (
     responses,
     roots,
 )
+from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
 from dperm_cli.datasets.shared.row_pipeline import Split
 from dperm_cli.problem.data import Data
 
@@ -69,8 +70,10 @@ class SyntheticLogistic(LinearModel):
         """Parts, of sets without held-out records: these would be drawn apart."""
         return Split() if self.n_test == 0 else None
 
-    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+    def load_parts(self, data_dir: Path | None = None, done: int = 0) -> Iterator[Data]:
         """The records, a part at a time."""
-        theta = self._parameter()
-        for x, y in self._draw_parts("train", int(self.n), theta, _PART):
-            yield self.make_part(x, y, (None, None), theta)
+        theta, most = self._parameter(), max(1, min(_PART, BLOCK_CELLS // int(self.p)))
+        for x, y in self._draw_parts("train", int(self.n), theta, most):
+            if done <= 0:
+                yield self.make_part(x, y, (None, None), theta)
+            done -= len(y)

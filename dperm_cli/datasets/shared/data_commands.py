@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.core.digests import hash_file
+from dperm_cli.core.digests import hash_facts, hash_file
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import download, published_file, row_rules
 from dperm_cli.datasets.shared.row_pipeline import Raw
@@ -170,7 +170,12 @@ def _source(dataset: Any, data_dir: Path | None) -> Finding:
     if dataset.where == "registered" and dataset.train.digest is not None:
         words = f"the records are the published ones ({dataset.train.digest})"
         return Finding("ok", "digest", words)
-    return Finding("ok", "sha256", hash_file(dataset.locate(data_dir)))
+    path = dataset.locate(data_dir)
+    if path.is_dir():
+        files = dataset.list_files(data_dir)
+        words = f"{len(files)} files, together {hash_facts([hash_file(file) for file in files])}"
+        return Finding("ok", "sha256", words)
+    return Finding("ok", "sha256", hash_file(path))
 
 
 def _outside(raw: Raw) -> np.ndarray:

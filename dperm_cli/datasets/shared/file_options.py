@@ -162,7 +162,10 @@ class FileOptions(RowOptions, ABC):
 
     def locate(self, data_dir: Path | None = None) -> Path:
         """The path of the file; InputError where it is missing or not a file."""
-        return locate("dataset.path", str(self.path), data_dir)
+        return self._locate("dataset.path", str(self.path), data_dir)
+
+    def _locate(self, key: str, name: str, data_dir: Path | None) -> Path:
+        return locate(key, name, data_dir)
 
     def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
         """The number of columns, and with ``count`` those of records and bytes."""
@@ -172,7 +175,7 @@ class FileOptions(RowOptions, ABC):
         n, unpacked = self._count(self.locate(data_dir), "dataset.path")
         if self.test_path is None:
             return self.size_of(n, p, self.held_out(n), unpacked)
-        path = locate("dataset.test_path", self.test_path, data_dir)
+        path = self._locate("dataset.test_path", self.test_path, data_dir)
         held, more = self._count(path, "dataset.test_path")
         return self.size_of(n + held, p, held, unpacked + more)
 
@@ -202,7 +205,7 @@ class FileOptions(RowOptions, ABC):
         x, y = self._records("dataset.path", self.locate(data_dir))
         x_test = y_test = None
         if self.test_path is not None:
-            path = locate("dataset.test_path", self.test_path, data_dir)
+            path = self._locate("dataset.test_path", self.test_path, data_dir)
             x_test, y_test = self._records("dataset.test_path", path)
             if x_test.shape[1] != x.shape[1]:
                 allowed = f"has {x_test.shape[1]} columns, the training file {x.shape[1]}"
@@ -223,21 +226,23 @@ class FileOptions(RowOptions, ABC):
 
     @property
     def split_later(self) -> Split | None:
-        """There are parts where every record is prepared by itself, and rows are dense."""
-        alone = self.test_path is None and self.scaling not in FITTED_SCALINGS
-        return self.split if alone and self.has_dense_blocks else None
+        """There are parts where every record is prepared by itself."""
+        fitted = {self.scaling, *self.scalings} & set(FITTED_SCALINGS)
+        return self.split if self.test_path is None and not fitted else None
 
-    @property
-    def has_dense_blocks(self) -> bool:
-        """Whether ``read_blocks`` gives dense rows."""
-        return True
-
-    def load_parts(self, data_dir: Path | None = None) -> Iterator[Data]:
+    def load_parts(self, data_dir: Path | None = None, done: int = 0) -> Iterator[Data]:
         """The records of the file, a block at a time."""
         path = self.locate(data_dir)
         with report_read_errors("dataset.path", path):
-            for x, y in self._checked_blocks("dataset.path", path):
+            for x, y in self._checked_blocks("dataset.path", path, done):
                 yield self.prepare_part(self._make_raw(x, y))
+
+    def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
+        """The file, and that of held-out records."""
+        first = self.locate(data_dir)
+        if self.test_path is None:
+            return (first,)
+        return first, self._locate("dataset.test_path", self.test_path, data_dir)
 
     @abstractmethod
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
@@ -246,6 +251,13 @@ class FileOptions(RowOptions, ABC):
         Arrays of its own, in C order. With ``invalid=zero`` no record stops it: a cell that cannot
         be read is nan or an empty label, and so is every cell of a line that cannot be.
         """
+
+    def read_after(self, key: str, path: Path, done: int) -> Iterator[tuple[Any, np.ndarray]]:
+        """The blocks of a file after those of its first ``done`` records."""
+        for x, y in self.read_blocks(key, path):
+            if done <= 0:
+                yield x, y
+            done -= x.shape[0]
 
     def identity(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The keys that say what is done to the values, not where and how they are written."""
@@ -259,10 +271,12 @@ class FileOptions(RowOptions, ABC):
             raise InputError(key, path.name, "holds no records")
         return found
 
-    def _checked_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+    def _checked_blocks(
+        self, key: str, path: Path, done: int = 0
+    ) -> Iterator[tuple[Any, np.ndarray]]:
         """Blocks of records; nothing is read beyond the first one that is refused."""
-        before = 0
-        for x, y in self.read_blocks(key, path):
+        before = done
+        for x, y in self.read_after(key, path, done):
             if x.shape[0] == 0:
                 continue
             if x.shape[1] == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -121,16 +121,26 @@ class Registered(RowOptions):
                 return path
         raise InputError("dataset", self.name, explain_missing_file(self, data_dir))
 
+    def list_files(self, data_dir: Path | None = None) -> Sequence[Path] | None:
+        """The training file, and the test file where it is here."""
+        path = self.locate(data_dir)
+        held = self._find_test(path, data_dir)
+        return (path,) if held is None else (path, held)
+
+    def _find_test(self, path: Path, data_dir: Path | None) -> Path | None:
+        if self.test is None:
+            return None
+        places = (path.parent, *folders(data_dir))
+        return next((f for place in places if (f := self.test.find(place))), None)
+
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records, checked against what is published of them."""
         path = self.locate(data_dir)
         x, y = self._records(path, self.train)
         x_test = y_test = None
-        if self.test is not None:
-            places = (path.parent, *folders(data_dir))
-            found = next((f for place in places if (f := self.test.find(place))), None)
-            if found is not None:
-                x_test, y_test = self._records(found, self.test)
+        found = self._find_test(path, data_dir)
+        if self.test is not None and found is not None:
+            x_test, y_test = self._records(found, self.test)
         return Raw(
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=self.bounds(), longest=self.longest(),
             target_bounds=self.target_bounds, notes=self.facts,

@@ -31,7 +31,7 @@ def audit_study(asked: Asked) -> Findings:
     _, study = study_plan.parse_request(["-m", *map(_expand_all, asked.words)])
     _check_study(asked)
     _check_guarantees(study.cells)
-    prepared = run.prepare(study.cells)
+    prepared = run.prepare(study.cells, study.keys.data_storage)
     found = Findings([], [], [])
     jobs, file = [], asked.settings.get("pair")
     for number, item in enumerate(prepared):

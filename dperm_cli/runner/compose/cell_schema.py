@@ -33,6 +33,7 @@ from dperm_cli.core.memory_limits import AUTO, check_size
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.runner.compose import public_radius, tuning
+from dperm_cli.runner.compose.same_cells import canonical, drop_defaults
 from dperm_cli.runner.sweep.backends import Options
 
 PRIVACY_KINDS = ("auto", "pure", "approx", "local")
@@ -148,6 +149,9 @@ def check_limits(key: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
+DATA_STORAGE = ("auto", "memory", "mapped")
+
+
 @dataclass(frozen=True)
 class StudyKeys(Options):
     """The keys of the study as a whole: how it is run and shown, which no record depends on."""
@@ -163,6 +167,11 @@ class StudyKeys(Options):
         Check(check_limits),
         Help("limits.memory=4GB: that a run may take; auto = what the system allows"),
     ] = field(default_factory=lambda: {"memory": AUTO})
+    data_storage: Annotated[
+        str,
+        Choices(*DATA_STORAGE),
+        Help("of records while they are used; auto = mapped from files if they are large"),
+    ] = DATA_STORAGE[0]
     force: Annotated[bool, Help("recompute finished cells")] = False
     save: Annotated[
         Any,
@@ -473,22 +482,6 @@ def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
         added = registry.load(group, kept[group]["name"]).added_keys
         kept[group] = drop_defaults(kept[group], added)
     return canonical(drop_defaults(kept, ADDED_KEYS))
-
-
-def drop_defaults(config: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration less the keys that came later and are at what they were before."""
-    return {k: value for k, value in config.items() if k not in added or value != added[k]}
-
-
-def canonical(value: Any) -> Any:
-    """Numbers in one form, so that 1, 1.0 and 1e0 name one cell (and draw the same noise)."""
-    if isinstance(value, dict):
-        return {key: canonical(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [canonical(item) for item in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return value
 
 
 def _check_task(cell: Cell) -> None:

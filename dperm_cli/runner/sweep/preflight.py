@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ from dperm_cli.runner.cells.cell_budget import delta_of, kind_of, plan_with_rese
 from dperm_cli.runner.cells.run_cell import Prepared
 from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.sweep.backends import Options, cores
+from dperm_cli.runner.sweep.data_storage import AUTO, choose_storage, count_bytes, find_size
 
 STUDY = "the study"
 INSTEAD = "take fewer records, columns, trials or workers, or set limits.memory to what there is"
 _NUMBER = 8  # bytes
-_ENTRY = 12  # bytes of a sparse entry: value and column
 _RECORD = 24  # bytes of a record besides its row: name, target, end of a sparse row
 # Measured: arrays of [trials, p], of [n] and of [p, p] (or [n, p] where p > n) that release and
 # optimum hold at once. Larger squares are not formed.
@@ -82,13 +82,17 @@ class Need:
         return None if None in (self.memory, self.disk) else True
 
 
-def list_needs(cells: Sequence[Cell], options: Options, out: Path) -> list[Need]:
+def list_needs(
+    cells: Sequence[Cell], options: Options, out: Path, storage: str = AUTO
+) -> list[Need]:
     """A line for each data set of a study, and one for the whole; nothing is loaded or written."""
     limit, free, workers = current_limit(), _free_bytes(out), count_workers(options, len(cells))
     lines, held, work = [], [], []
+    mapped = choose_storage(cells, storage)
     for group in group_by_data(cells):
-        size = _find_size(group[0].dataset, count=True)
-        data, own = _data_bytes(size), [_work_bytes(cell, size) for cell in group]
+        size = find_size(group[0].dataset, count=True)
+        stored, own = count_bytes(size), [_work_bytes(cell, size) for cell in group]
+        data = stored if not _takes_none(group[0], mapped) or stored is None else 0
         records = sum(_record_bytes(cell, size) for cell in group)
         population = group[0].population
         line = Need(
@@ -102,7 +106,7 @@ def list_needs(cells: Sequence[Cell], options: Options, out: Path) -> list[Need]
             workers=workers,
             memory=None if data is None else data + max(own),
             memory_allowed=limit.bytes,
-            disk=None if data is None else records + (data if workers > 1 else 0),
+            disk=None if stored is None else records + (stored if workers > 1 else 0),
             disk_free=free,
             seconds=_guess_seconds(group, size, workers),
         )
@@ -162,14 +166,21 @@ def _in_words(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.0f} h"
 
 
-def check_declared(cells: Sequence[Cell]) -> None:
-    """InputError where data sets and cells need more memory than is allowed, as far as that is
-    known before anything is loaded."""
+def check_declared(cells: Sequence[Cell], mapped: Mapping[str, bool]) -> None:
+    """Refuse data sets and cells that need too much, as far as is known before they are loaded.
+
+    Args:
+        cells: Of a study.
+        mapped: Of ``choose_storage``.
+
+    Raises:
+        InputError: They need more memory than is allowed.
+    """
     limit = current_limit()
     data = work = 0
     for group in group_by_data(cells):
-        size = _find_size(group[0].dataset)
-        data += _data_bytes(size) or 0
+        size = find_size(group[0].dataset)
+        data += 0 if _takes_none(group[0], mapped) else count_bytes(size) or 0
         work = max(work, *(_work_bytes(cell, size) for cell in group))
     limit.check(data + work, STUDY, INSTEAD)
 
@@ -207,6 +218,11 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
         raise StorageError(f"{out}: {words}{format_bytes(free)} are free; set out=FOLDER elsewhere")
 
 
+def _takes_none(cell: Cell, mapped: Mapping[str, bool]) -> bool:
+    """Whether the records of a cell's data set are never in memory as a whole."""
+    return mapped[hash_facts(cell.config["dataset"])] and cell.dataset.split_later is not None
+
+
 def count_workers(options: Options, cells: int) -> int:
     """How many processes of this machine compute cells at the same time."""
     if options.backend == "submitit" or options.address != "auto":
@@ -225,29 +241,12 @@ def group_by_data(cells: Sequence[Cell]) -> list[list[Cell]]:
     return list(found.values())
 
 
-def _find_size(dataset: Any, count: bool = False) -> Size:
-    """The size of a data set with the columns of all the scalings that its rows are made for."""
-    found, times = dataset.find_size(count=count), len(dataset.scalings) or 1
-
-    def widen(value: int | None) -> int | None:
-        return None if value is None else times * value
-
-    return replace(found, p=widen(found.p), entries=widen(found.entries))
-
-
-def _data_bytes(size: Size) -> int | None:
-    """What the records take in memory; None where their number is unknown."""
-    if size.n is None or size.cells is None:
-        return None
-    return size.cells * (_NUMBER if size.dense else _ENTRY) + _RECORD * size.n
-
-
 def _work_bytes(cell: Cell, size: Size) -> int:
     """What a release takes beside the records."""
     facts, parameters = _facts(cell, size), _count_parameters(cell, size)
     if facts is None or parameters is None:
         return 0
-    copies = (_data_bytes(size) or 0) if cell.dataset.scalings else 0  # columns of each candidate
+    copies = (count_bytes(size) or 0) if cell.dataset.scalings else 0  # columns of each candidate
     return copies + _release_bytes(facts.n, facts.p, parameters, cell.trials)
 
 

@@ -11,10 +11,16 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, NOTHING, InputError
 from dperm_cli.core.operands import refuse_operands
 from dperm_cli.datasets.shared import data_commands
-from dperm_cli.datasets.shared.stored_rows import PRECISIONS, store
+from dperm_cli.datasets.shared.stored_rows import PRECISIONS, Target
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.sweep.data_storage import (
+    StoreMeter,
+    describe_source,
+    identify_records,
+    store_told,
+)
 
 VERBS = ("list", "path", "fetch", "verify", "store")
 HOLDER_NOTICE = (
@@ -102,32 +108,13 @@ def _store(name: str, words: list[str]) -> int:
     if not own["to"]:
         raise InputError("to", NOTHING, "has to be given: the folder to write")
     precision = checks.choice("precision", own["precision"], PRECISIONS)
-    with progress.listen(_StoreMeter().step):
+    with progress.listen(StoreMeter().step):
         dataset, config = _build(name, left)
-        source = _describe_source(dataset, config)
-        found = store(dataset, Path(own["to"]), precision, source)
+        about = identify_records(dataset)
+        target = Target(Path(own["to"]), precision, about)
+        found = store_told(dataset, target, describe_source(dataset, config))
     print(f"{own['to']}: {found.n} records, {found.p} columns, {found.x.dtype}")
     return EXIT_OK
-
-
-def _describe_source(dataset: Any, config: dict[str, Any]) -> dict[str, Any]:
-    """What the identity of a cell holds of a data set with this configuration."""
-    kept = cell_schema.canonical(cell_schema.drop_defaults(config, dataset.added_keys))
-    return dataset.identity(kept) if dataset.where == "file" else kept
-
-
-class _StoreMeter:
-    """How many records are written, on stderr, now and then."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + 2.0
-
-    def step(self, label: str, done: float, total: float) -> None:
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + 5.0
-        share = f" of {total:,.0f}" if total else ""
-        print(f"{label}: {done:,.0f}{share}", file=sys.stderr, flush=True)
 
 
 def _verify(name: str, words: list[str]) -> int:

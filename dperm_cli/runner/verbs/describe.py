@@ -101,7 +101,7 @@ def describe_study(
     if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", words, "takes one problem at a time")
     with hold_memory_to(study.keys.memory):
-        (prepared,) = run.prepare(study.cells[:1])
+        (prepared,) = run.prepare(study.cells[:1], study.keys.data_storage)
     typed = {one.key.partition(".")[0] for request in requests for one in request.settings}
     epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
     if prepared.cell.information is not None:

@@ -227,5 +227,5 @@ def _read_like(settings: Mapping[str, Any], scalings: list[str] | None) -> Data:
         keys.append(f"{TUNE}={{{SCALING}: [{', '.join(scalings)}]}}")
     study = study_plan.plan_study(parse([f"dataset={name}", *keys, "mechanism=noisy_gd"]))
     with hold_machine(study):
-        (prepared,) = prepare(study.cells[:1])
+        (prepared,) = prepare(study.cells[:1], study.keys.data_storage)
     return prepared.data

@@ -200,7 +200,7 @@ def make_release(
     if len(study.cells) != 1:
         raise InputError("release", f"{len(study.cells)} cells", "is one release: give one value")
     save_model.check_cell(study.cells[0])
-    prepared = prepare(study.cells)[0]
+    prepared = prepare(study.cells, study.keys.data_storage)[0]
     preflight.check_loaded([prepared], study.keys, folder)
     evaluated = prepared.data.x_test is not None
     if evaluated or any(s.key == "dataset.test_fraction" and s.values[0] for s in request.settings):

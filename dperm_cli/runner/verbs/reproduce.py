@@ -28,6 +28,7 @@ from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.compose.same_cells import canonical
 from dperm_cli.runner.peers import peer_runs
 from dperm_cli.runner.peers.catalogue import find_peer
 from dperm_cli.runner.studies import experiment_file as experiments
@@ -295,7 +296,7 @@ def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
     found = {}
     for settings in part.cells():
         sets = [registry.load("constraint", name) for name in settings.values() if name in known]
-        key = name_record([verb, cell_schema.canonical(settings)], make_rows, *sets)
+        key = name_record([verb, canonical(settings)], make_rows, *sets)
         code = identify_code(make_rows, *sets)
         label = " ".join(f"{word}={value}" for word, value in settings.items())
         found[key] = DerivedCell(label, code, partial(make_rows, settings))
@@ -307,7 +308,7 @@ def list_plans(part: Part, composer: Composer) -> dict[str, DerivedCell]:
     found = {}
     for settings in part.cells():
         words = [f"{key}={_format_word(value)}" for key, value in settings.items()]
-        config = cell_schema.canonical(settings)
+        config = canonical(settings)
         for ask in parse_request([*words, "figure=false"], composer).asks:
             facts = ["account", config, ask.name]
             makers = account.make_records, ask.mechanism, ask.spec

@@ -34,7 +34,7 @@ from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import machine_file, save_model
 from dperm_cli.runner.models.input_schema import InputSchema
-from dperm_cli.runner.sweep import preflight, split_run
+from dperm_cli.runner.sweep import data_storage, preflight, split_run
 from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
@@ -70,7 +70,7 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
         return EXIT_OK
     out, form = Path(study.out), study.keys.format
     if request.preflight:
-        needs = preflight.list_needs(study.cells, study.keys, out)
+        needs = preflight.list_needs(study.cells, study.keys, out, study.keys.data_storage)
         rows = json_lines(need.plain() for need in needs)
         print(rows if form == "json" else preflight.format_needs(needs))
         return EXIT_OK
@@ -134,7 +134,7 @@ def _run_study(
     if to is not None:
         _check_save(study)
     split_run.check_cells(study.cells, study.keys)
-    prepared = prepare(study.cells)
+    prepared = prepare(study.cells, study.keys.data_storage)
     split_run.check_loaded(prepared, study.keys)
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
@@ -205,16 +205,24 @@ def check_folder(out: Path) -> None:
         raise InputError("out", str(out), allowed)
 
 
-def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
-    """Load every data set and join it to its cells; nothing has run or been written yet."""
-    preflight.check_declared(study_cells)
+def prepare(
+    study_cells: tuple[cell_schema.Cell, ...], storage: str = data_storage.AUTO
+) -> list[cells.Prepared]:
+    """Load every data set and join it to its cells; nothing has run or been written yet.
+
+    Args:
+        study_cells: The cells.
+        storage: Where records are while they are used: ``auto``, ``memory`` or ``mapped``.
+    """
+    mapped = data_storage.choose_storage(study_cells, storage)
+    preflight.check_declared(study_cells, mapped)
     loaded: dict[str, Data] = {}
     prepared = []
     for item in study_cells:
         name = hash_facts(item.config["dataset"])
         with refuse_errors():
             if name not in loaded:
-                loaded[name] = item.dataset.load()
+                loaded[name] = data_storage.load_records(item.dataset, mapped[name])
             data = loaded[name]
             _check_scaling(item, data)
             prepared.append(cells.prepare(item, data))
