@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 ADAPTERS = Path(__file__).resolve().parents[2] / "dperm_cli" / "runner" / "peers" / "adapters"
-DELTA = 1e-5
+DELTA = 1e-6
 
 
 class Refused(Exception):
