@@ -4,8 +4,8 @@ The packages of the peer have to be found beside dperm's own, which its environm
 the same version of Python:
 
     PYTHONPATH=PEERS/opacus/lib/python3.11/site-packages dperm audit
-        tests/audit_faults/adapter_fit.py:opacus_at_1 claim.epsilon=1 claim.delta=1e-5
-        records=numeric:p=1,norm=1,labels=-1|1,n=4 without=low_bits,values
+        tests/audit_faults/adapter_fit.py:opacus_at_1 claim.epsilon=1 claim.delta=1e-6
+        "records=numeric:p=1,norm=1,labels=-1|1,n=4" without=low_bits,values
 
 A record is a row of norm 1 at most and a label of -1 or 1.
 """
@@ -59,3 +59,4 @@ def make_mechanism(
 opacus_at_1 = make_mechanism("opacus", 1.0, DELTA)
 jax_privacy_at_1 = make_mechanism("jax_privacy", 1.0, DELTA)
 zcdp_gd_at_1 = make_mechanism("zcdp_gd", 1.0, DELTA)
+permutation_sgd_at_1 = make_mechanism("permutation_sgd", 1.0, DELTA)

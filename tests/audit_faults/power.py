@@ -18,11 +18,26 @@ import time
 from pathlib import Path
 
 from dperm_cli.audit.error_rates import ERROR
+from dperm_cli.audit.outside import bounds, canaries
 from tests.audit_faults.faults import FAULTS
 from tests.audit_faults.sound import SOUND
 from tests.audit_faults.subjects import Subject
 
 NEEDED = 0.9  # of the faults
+CLAIMS = (0.1, 0.5, 1.0, 2.0, 3.0)
+PAIR_RUNS = (400, 1000, 4000, 10_000, 40_000, 150_000)
+CANARY_RUNS = (4, 16, 64)
+CANARIES = 200  # of a run
+MOST = 20.0  # a true epsilon beyond which nothing is shown
+_SIDES = 4  # a quarter of the runs is judged on each table: half of them search
+_ATTACKS = 3  # at most so many are judged, and share the chance of a false alarm
+REACH_HEAD = """## What so many runs can show
+
+The least true epsilon with which a claim at delta 0 would be refuted, if the result tells the two
+tables, or each coin, as well as randomised response does. A dash: none below {most:g}. Computed
+from the bounds that the audit uses, and the same for any mechanism.
+
+"""
 HEAD = """# What the audit of foreign mechanisms finds
 
 Made by `make audit-power`, which goes on where it was ended. The mechanisms are those of
@@ -76,6 +91,27 @@ class Kept:
         return self._made[key]
 
 
+def write_reach() -> str:
+    """The table of what numbers of runs can show, for pairs and for canaries."""
+    lines = [f"| runs | {' | '.join(f'claim {claim:g}' for claim in CLAIMS)} |",
+             "|---|" + "--:|" * len(CLAIMS)]  # fmt: skip
+    for runs in PAIR_RUNS:
+        # each of an attack's two rates has half of its share
+        share = ERROR / _ATTACKS / 2.0
+        found = [bounds.find_refutable(claim, runs // _SIDES, 0.0, share) for claim in CLAIMS]
+        lines.append(f"| {runs:,} on pairs | {' | '.join(map(_spell, found))} |")
+    for runs in CANARY_RUNS:
+        guessed = runs // 2 * CANARIES
+        found = [canaries.find_refutable(claim, 0.0, guessed, ERROR) for claim in CLAIMS]
+        name = f"{runs} with {CANARIES} canaries each"
+        lines.append(f"| {name} | {' | '.join(map(_spell, found))} |")
+    return REACH_HEAD.format(most=MOST) + "\n".join(lines) + "\n"
+
+
+def _spell(epsilon: float) -> str:
+    return f"{epsilon:.3g}" if epsilon < MOST else "-"
+
+
 def write_page(
     lines: list[str], alarms: list[str], audits: int, runs: int, out: Path | None
 ) -> str:
@@ -85,7 +121,7 @@ def write_page(
     words += f"{len(alarms)} false alarms in {audits} audits of {min(audits, len(SOUND))} sound "
     words += f"mechanisms with a new seed each time, about {runs} runs an audit"
     words += ":\n\n" + "\n".join(alarms) if alarms else "."
-    text = HEAD.format(error=ERROR) + "\n".join(lines) + f"\n\n{words}\n"
+    text = HEAD.format(error=ERROR) + "\n".join(lines) + f"\n\n{words}\n\n{write_reach()}"
     if out is not None:
         out.write_text(text)
     return text

@@ -81,6 +81,19 @@ def test_lines_of_audits_are_kept_by_what_they_are_about():
     assert {one["relation"] for one in kept} == {"", "add_remove", "replace_one"}
 
 
+def test_an_audit_of_a_peer_becomes_a_line():
+    audit = {"method": "canaries", "claim_epsilon": 1.0, "claim_delta": 1e-6, "runs": 16,
+             "relation": "replace_one", "records": "numeric:p=2", "verdict": "not shown",
+             "bound": 0.25, "refutable_from": 1.262}  # fmt: skip
+    line = kept_audits.make_outside_line("near", audit)
+    assert list(line) == list(kept_audits.COLUMNS)
+    assert (line["claim"], line["delta"], line["bound"]) == ("1", "1e-06", "0.25")
+    assert line["records"] == "logistic, numeric:p=2, by canaries"
+    assert line["refutable_from"] == "1.26"
+    blind = kept_audits.make_outside_line("near", audit | {"refutable_from": math.inf})
+    assert blind["refutable_from"] == ""
+
+
 def test_a_place_counts_who_is_better_on_the_problem():
     entries = list_entries([], ROWS)
     assert [one["place"] for one in entries] == [1, 2, None, 1, None]
@@ -165,7 +178,7 @@ def test_a_card_says_whose_guarantee_it_is_and_what_an_audit_found():
     assert far["facts"]["who vouches"].startswith("its authors")
     assert far["refuted"] == "norm 100: violated"
     assert far["audited"].startswith("1 audits, 1 of them against the claim")
-    assert far["audits"] == [["1", "", "", "norm 100", "violated", "2.7", "72000"]]
+    assert far["audits"] == [["1", "", "", "norm 100", "violated", "2.7", "72000", ""]]
     assert near["facts"]["who vouches"].startswith("dperm")
     assert near["facts"]["proof"] == "docs/proofs/near.md"
     assert near["facts"]["results on"] == "1 of 2 problems that it was asked"

@@ -12,7 +12,10 @@ from dperm_cli.results.records.row_facts import distinct, group_by, number
 _CURATOR = "a trusted curator holds the records, and only the result is private"
 _USERS = "no curator: each user randomises answers before they leave the device"
 NOT_SHOWN = "not shown"
-_AUDIT = ("claim", "delta", "relation", "records", "verdict", "bound", "runs")
+# the last one: the least true epsilon that so many runs could have refuted
+_AUDIT = (
+    "claim", "delta", "relation", "records", "verdict", "bound", "runs", "refutable_from",
+)  # fmt: skip
 
 
 def list_cards(
