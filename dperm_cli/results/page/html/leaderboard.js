@@ -54,7 +54,7 @@ function filters() {
 
 function plainTable(caption, heads, lines) {
   const head = h("tr", {}, heads.map(([text, left, doc]) => h("th", { scope: "col", class: left ? "left" : null, title: doc || null }, text)));
-  const body = lines.map((line) => h("tr", {}, line.map((value, i) => h("td", { class: heads[i][1] ? "left" : null }, value))));
+  const body = lines.map((line) => h("tr", {}, line.map((value, i) => h("td", { class: heads[i][1] ? (heads[i][0] === "problem" ? "left problem" : "left") : null }, value))));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", {}, h("caption", { class: "skip" }, caption), h("thead", {}, head), h("tbody", {}, body)));
 }
