@@ -128,7 +128,7 @@ fuzz: $(VENV)/.run
 # planted faults, one at a time, that the audit has to find by itself: takes hours
 audit-power: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.power --out docs/audit_power.md
-	$(BIN)/python -m tests.audit_faults.power --out docs/audit_yours_power.md
+	$(BIN)/python -m tests.audit_faults.power --kept outputs/audit_yours_power.jsonl --out docs/audit_yours_power.md
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)

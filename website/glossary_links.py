@@ -10,7 +10,10 @@ from website.links import hide_code
 
 PAGE = "glossary.md"
 # pages that explain no word: the glossary itself, and lists
-LEFT_OUT = (PAGE, "changelog.md", "licences.md", "claims.md", "faults.md", "audit_power.md")
+LEFT_OUT = (
+    PAGE, "changelog.md", "licences.md", "claims.md", "faults.md", "audit_power.md",
+    "audit_yours_power.md",
+)  # fmt: skip
 # words with other meanings, linked only behind these: no "data set" is the set of a constraint
 ONLY_AFTER = {"set": ("constraint", "convex", "allowed")}
 _TERM = re.compile(r"^- \*\*([^*]+)\*\*(?=:)", re.MULTILINE)

@@ -41,7 +41,8 @@ ORDER: dict[str, tuple[str, ...]] = {
     ),
     "Explanation": (
         "trust.md", "threats.md", "secure_noise.md", "architecture.md", "optimum.md",
-        "shaped_noise.md", "errata.md", "audit_power.md", "faults.md", "*",
+        "shaped_noise.md", "errata.md", "audit_power.md",
+        "audit_yours_power.md", "faults.md", "*",
     ),
     "Proofs": ("proofs/*",),
     "Experiments": ("papers.md", "experiments.md", "claims.md", "experiments/*"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from dperm_cli import load
 from dperm_cli.cli import main
 from dperm_cli.core import completion
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.leaderboard import reference
 from dperm_cli.results.records.store import Store
 
@@ -141,6 +143,18 @@ def test_a_study_is_placed_on_the_leaderboard(dperm, placed):
     assert f"place {found['place']} of {found['methods']}" in said
     frame = load(placed).place()
     assert list(frame["place"]) == [found["place"]]
+
+
+def test_a_study_is_placed_in_a_table_that_was_downloaded(dperm, placed, tmp_path):
+    kept = Path(find_shipped("experiments"), "leaderboard", reference.FILE).read_text()
+    lines = kept.splitlines(keepends=True)
+    table = tmp_path / "table.csv"
+    table.write_text("".join([lines[0], *(one for one in lines[1:] if one.startswith("auto,"))]))
+    (found,) = dperm("compare", placed, str(table), "format=json").rows
+    assert (found["methods"], found["best"]) == (2, "auto")
+    lost = dperm("compare", placed, str(tmp_path / "none.csv"))
+    assert lost.code == 2
+    assert "is not there" in lost.err
 
 
 def test_a_study_of_other_problems_is_told_which_there_are(dperm, studies):

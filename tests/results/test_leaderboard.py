@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import math
 import re
+from pathlib import Path
 
+import pytest
+
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.leaderboard.entries import COLUMNS, list_entries
-from dperm_cli.results.leaderboard.peer_table import ABSENT, NUMBERS, TEXTS
-from dperm_cli.results.leaderboard.site import SCRIPTS, list_cards, rank_groups
+from dperm_cli.results.leaderboard.mean_ranks import rank_entries, write_ranks
+from dperm_cli.results.leaderboard.method_cards import list_cards
+from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, NUMBERS, TEXTS, write_peers
+from dperm_cli.results.leaderboard.problem_winners import (
+    list_winners,
+    tell_winners,
+    write_winners,
+)
+from dperm_cli.results.leaderboard.reference import read_reference
+from dperm_cli.results.leaderboard.site import SCRIPTS, make_site
 from dperm_cli.results.page import html_page, page_data
 from tests import kept_audits
 
@@ -67,26 +81,138 @@ def test_lines_of_audits_are_kept_by_what_they_are_about():
     assert {one["relation"] for one in kept} == {"", "add_remove", "replace_one"}
 
 
+def test_an_audit_of_a_peer_becomes_a_line():
+    audit = {"method": "canaries", "claim_epsilon": 1.0, "claim_delta": 1e-6, "runs": 16,
+             "relation": "replace_one", "records": "numeric:p=2", "verdict": "not shown",
+             "bound": 0.25, "refutable_from": 1.262}  # fmt: skip
+    line = kept_audits.make_outside_line("near", audit)
+    assert list(line) == list(kept_audits.COLUMNS)
+    assert (line["claim"], line["delta"], line["bound"]) == ("1", "1e-06", "0.25")
+    assert line["records"] == "logistic, numeric:p=2, by canaries"
+    assert line["refutable_from"] == "1.26"
+    blind = kept_audits.make_outside_line("near", audit | {"refutable_from": math.inf})
+    assert blind["refutable_from"] == ""
+
+
+def test_a_place_counts_who_is_better_on_the_problem():
+    entries = list_entries([], ROWS)
+    assert [one["place"] for one in entries] == [1, 2, None, 1, None]
+
+
 def test_who_refuses_is_last_and_who_never_ran_is_not_ranked():
-    [group] = rank_groups(list_entries([], ROWS))
-    assert [(one["name"], one["mean_rank"], one["refusals"]) for one in group["names"]] == [
+    [group] = rank_entries(list_entries([], ROWS))
+    assert (group.level, group.left_out) == ("overall", ())
+    assert [(one.name, one.mean_rank, one.refusals) for one in group.ranking.names] == [
         ("far", 1.5, 0), ("near", 1.5, 1)]  # fmt: skip
+
+
+def make_study():
+    """Two data sets at three epsilons: a is always first, c is asked on one data set alone."""
+    rows = []
+    for dataset in ("d", "e"):
+        for epsilon in (1.0, 2.0, 3.0):
+            risks = {"a": 0.1, "b": 0.2, **({"c": 0.3} if dataset == "d" else {})}
+            rows += [make_row(name, risk, dataset=dataset, epsilon=epsilon)
+                     for name, risk in risks.items()]  # fmt: skip
+    return list_entries([], rows)
+
+
+def test_ranks_are_overall_and_of_each_data_set():
+    groups = rank_entries(make_study())
+    assert [(one.level, one.title) for one in groups] == [
+        ("overall", "all problems"), ("data set", "d"), ("data set", "e")]  # fmt: skip
+    whole, first, second = groups
+    assert [one.name for one in whole.ranking.names] == ["a", "b"]
+    assert whole.left_out == ("c",)
+    assert "Left out, as not asked on every problem: c" in whole.words
+    assert [one.mean_rank for one in first.ranking.names] == [1.0, 2.0, 3.0]
+    assert first.left_out == ()
+    # q of three names over three problems, and ranks 1 and 3 are as far apart as ranks can be
+    assert first.ranking.critical_difference == pytest.approx(2.343 * math.sqrt(2.0 / 3.0), 1e-3)
+    assert first.letters == {"a": "a", "b": "ab", "c": "b"}
+    assert second.letters == {"a": "a", "b": "a"}
+
+
+def test_problems_at_one_epsilon_are_no_group_and_one_problem_has_no_difference():
+    [group] = rank_entries(list_entries([], [make_row("a", 0.1), make_row("b", 0.2)]))
+    assert group.ranking.critical_difference is None
+    assert group.letters == {"a": "", "b": ""}
+    assert "chance" in group.words
+    assert rank_entries(list_entries([], [make_row("a", 0.1)])) == []
+
+
+def test_kinds_of_problems_are_groups_where_a_data_set_has_several():
+    rows = [make_row(name, risk, loss=loss, epsilon=epsilon)
+            for loss in ("logistic", "squared") for epsilon in (1.0, 2.0)
+            for name, risk in (("a", 0.1), ("b", 0.2))]  # fmt: skip
+    groups = rank_entries(list_entries([], rows))
+    assert [one.level for one in groups] == ["overall", "problem", "problem"]
+    assert groups[1].title == "d, logistic, l2_ball of radius 1, replace_one, pure"
+
+
+def test_the_table_of_ranks_has_the_difference_beside_each():
+    lines = list(csv.DictReader(write_ranks(rank_entries(make_study())).splitlines()))
+    assert len(lines) == 2 + 3 + 2
+    assert {line["level"] for line in lines} == {"overall", "data set"}
+    assert all(float(line["critical_difference"]) > 0.0 for line in lines)
+    assert lines[0]["mean_rank"] == "1.0"
+
+
+def test_the_first_of_each_problem_and_how_far_the_default_is():
+    rows = [make_row("far", 0.1), make_row("near", 0.3)]
+    entries = list_entries([], rows)
+    entries[1] |= {"method": "auto", "origin": "dperm"}
+    [found] = list_winners(entries)
+    assert (found["first"], found["peer"], found["default_place"]) == ("far", "far", 2)
+    assert found["ratio"] == pytest.approx(3.0)
+    assert tell_winners([found]).endswith("is first on 0 and a method of others on 1.")
+    assert write_winners([found]).count("\n") == 2
+    assert list_winners(list_entries([], [make_row("near", None, "unsupported")])) == []
 
 
 def test_a_card_says_whose_guarantee_it_is_and_what_an_audit_found():
     peers = {"far": {"title": "a method", "source": "a paper", "losses": ["logistic"]}}
-    cards = {one["method"]: one for one in list_cards(list_entries([], ROWS), peers, AUDITS)}
-    assert cards["far"]["facts"]["trust"].startswith("as its authors state")
-    assert cards["far"]["refuted"] == "norm 100: violated"
-    assert cards["near"]["facts"]["trust"] == "dperm's accountant"
+    rows = [*ROWS, make_row("outer(inner)", 0.2)]
+    cards = {one["method"]: one for one in list_cards(list_entries([], rows), peers, AUDITS)}
+    far, near = cards["far"], cards["near"]
+    assert far["facts"]["who vouches"].startswith("its authors")
+    assert far["refuted"] == "norm 100: violated"
+    assert far["audited"].startswith("1 audits, 1 of them against the claim")
+    assert far["audits"] == [["1", "", "", "norm 100", "violated", "2.7", "72000", ""]]
+    assert near["facts"]["who vouches"].startswith("dperm")
+    assert near["facts"]["proof"] == "docs/proofs/near.md"
+    assert near["facts"]["results on"] == "1 of 2 problems that it was asked"
+    assert near["audited"] == "No audit of this method is kept."
+    assert "curator" in near["facts"]["trust model"]
+    assert cards["outer(inner)"]["facts"]["proof"] == "docs/proofs/outer.md, docs/proofs/inner.md"
+
+
+def test_the_folder_has_the_page_and_its_tables(tmp_path):
+    (tmp_path / FILE).write_text(write_peers(ROWS))
+    made = make_site(tmp_path)
+    assert set(made) == {"index.html", "table.csv", "winners.csv", "ranks.csv", "audits.csv"}
+    lines = list(csv.DictReader(made["table.csv"].decode().splitlines()))
+    assert [line["record"] for line in lines[:2]] == ["near-key", "far-key"]
+    assert {line["file"] for line in lines} == {FILE}
+    assert make_site(tmp_path) == made
 
 
 def test_the_page_loads_nothing_and_no_text_runs():
     entries = list_entries([], [make_row("<script>alert(1)</script>", 0.1)])
     made = {"title": "<b>", "lede": "", "rows": page_data.pack_rows(entries), "columns": COLUMNS,
-            "shown": [], "details": [], "ranks": [], "cards": [], "enter": []}  # fmt: skip
+            "shown": [], "details": [], "argv": [], "winners": [], "winning": "", "ranks": [],
+            "cards": [], "enter": [], "tables": {}}  # fmt: skip
     text = html_page.page(made, "leaderboard.html", SCRIPTS).decode()
     assert "<script>alert" not in text
     assert "<b>" not in text
     assert not re.search(r'(?:src|href)="(?!data:|#)', text)
     assert "default-src 'none'" in text
+
+
+def test_what_the_readme_says_of_risks_is_in_the_kept_results():
+    folder = Path(find_shipped("experiments")) / "leaderboard"
+    said = re.findall(r"`(\w+)`(?: has)? (0\.\d+)", (folder / "README.md").read_text())
+    kept = {(one["method"], f"{one['excess_risk']:.3g}") for one in read_reference()
+            if one["status"] == "ok"}  # fmt: skip
+    assert len(said) >= 8
+    assert set(said) <= kept

@@ -13,7 +13,14 @@ import pytest
 
 from dperm_cli.cli import main
 from dperm_cli.core.package_paths import find_shipped
-from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers, write_peers
+from dperm_cli.results.leaderboard.peer_table import (
+    ABSENT,
+    FILE,
+    NUMBERS,
+    TEXTS,
+    read_peers,
+    write_peers,
+)
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.peers import adapter_main, environments, peer_runs
 from dperm_cli.runner.peers.catalogue import CARD, find_peer, list_peers
@@ -198,6 +205,42 @@ def test_the_kept_rows_are_those_of_the_adapters(found, cells):
     for problem in peer_runs.list_problems(cells):
         for name in found.peers:
             assert problem.identify(find_peer(name)) in kept, (name, problem.prepared.data.name)
+
+
+def test_a_run_that_ends_twice_loses_no_row(tmp_path, cells, monkeypatch):
+    """Rows of problems behind the one at which the second run ends stay in the file."""
+    some = [item for item in cells if item.data.name == "diabetes"][:12]
+    problems = peer_runs.list_problems(some)
+    assert len(problems) > 2
+    made = []
+
+    def make_row(peer, problem, python, solve):
+        if len(made) == stop:
+            raise KeyboardInterrupt
+        made.append(problem.identify(peer))
+        row = dict.fromkeys((*TEXTS, *NUMBERS))
+        return row | {"mechanism": peer.name, "status": "ok", "origin": "run"}
+
+    monkeypatch.setattr(peer_runs, "make_row", make_row)
+
+    def run():
+        peer_runs.update_table(["adassp"], some, tmp_path, "none", lambda words: None, tmp_path)
+
+    stop = len(problems)
+    run()
+    whole = read_peers(tmp_path / FILE)
+    assert [row["key"] for row in whole] == made
+    # the second one has to be made again, after the first was looked up and written
+    (tmp_path / FILE).write_text(write_peers([whole[0], *whole[2:]]))
+    made.clear()
+    stop = 0
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert len(read_peers(tmp_path / FILE)) == len(problems) - 1
+    stop = 1
+    run()
+    assert len(made) == 1
+    assert read_peers(tmp_path / FILE) == whole
 
 
 def test_at_least_five_peers_have_results(found):

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dperm_cli.results.records.row_facts import name_of
+from dperm_cli.results.leaderboard.peer_table import FILE
+from dperm_cli.results.leaderboard.rerun_commands import write_peer_run, write_run
+from dperm_cli.results.records.row_facts import group_by, name_of
 
 Entry = dict[str, Any]
 
@@ -30,6 +32,7 @@ _KINDS = {
         "default: nothing was tuned; tuned: what was chosen was paid for from the same budget. No "
         "row is tuned for free.",
     ),
+    "place": ("int", "", "Among the results on the problem; 1 is the least excess risk."),
     "trials": ("int", "", "Repetitions."),
     "excess_risk": ("float", "per record", "Median over the certified optimum."),
     "low": ("float", "per record", "5 % quantile of the excess risk."),
@@ -49,8 +52,14 @@ _KINDS = {
     ),
     "seconds": ("float", "s", "Of a trial; of peers processor time, of dperm wall time."),
     "memory": ("float", "MiB", "Peak of a peer's process."),
-    "versions": ("text", "", "Of what ran."),
-    "record": ("text", "", "The record's name, or the row's in peers.csv."),
+    "versions": (
+        "text",
+        "",
+        "Of what ran. Of dperm: its own from the record, packages from the study's manifest.",
+    ),
+    "command": ("text", "", "Makes the line again; empty where no row of dperm has the problem."),
+    "record": ("text", "", "The record's name, or the row's key in peers.csv."),
+    "file": ("text", "", "Of the record, in the study's folder."),
     "problem": ("text", "", "What the rows of one problem share."),
     "n": ("int", "", "Training records."),
     "data_fingerprint": ("text", "", "Of the records."),
@@ -71,6 +80,7 @@ def list_entries(
     rows: Iterable[Mapping[str, Any]],
     peers: Iterable[Mapping[str, Any]],
     audits: Sequence[Mapping[str, str]] = (),
+    packages: Mapping[str, Any] | None = None,
 ) -> list[Entry]:
     """All lines: those of a problem together, the best first, refusals last.
 
@@ -78,16 +88,26 @@ def list_entries(
         rows: Summary rows of the study.
         peers: Rows of ``peers.csv``.
         audits: Audits that are kept, by method and claim.
+        packages: Versions in the study's manifest.
     """
-    entries = []
+    told = [f"{name} {v}" for name, v in (packages or {}).items() if v and name != "dperm"]
+    entries: list[Entry] = []
+    sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}  # of a problem, a row of dperm
     for row in rows:
         # what was asked for names the problem: a pure release may answer for an approximate one
         asked = {"guarantee": _name_guarantee(row)}
-        facts = {"origin": "dperm", "versions": f"dperm {row['version']}", "record": row["cell"]}
-        entries.append(_make_entry({**row, **asked}, audits) | facts)
+        facts = {"origin": "dperm", "versions": ", ".join([f"dperm {row['version']}", *told])}
+        facts |= {"record": row["cell"], "file": f"records/{row['cell']}.parquet"}
+        entries.append(_make_entry({**row, **asked}, audits) | facts | {"command": write_run(row)})
+        sources.setdefault(_identify(entries[-1]), row)
     for row in peers:
         facts = {name: row[name] for name in ("origin", "versions", "memory")}
-        entries.append(_make_entry(row, audits) | facts | {"record": row["key"]})
+        facts |= {"record": row["key"], "file": FILE}
+        entries.append(_make_entry(row, audits) | facts)
+        source = sources.get(_identify(entries[-1]))
+        if source is not None:
+            entries[-1]["command"] = write_peer_run(row["mechanism"], source)
+    _add_places(entries)
     order: dict[str, int] = {}
     for entry in entries:
         order.setdefault(entry["problem"], len(order))
@@ -95,6 +115,20 @@ def list_entries(
         ({name: entry.get(name) for name in COLUMNS} for entry in entries),
         key=lambda one: (order[one["problem"]], one["status"] != "ok", one["excess_risk"] or 0.0),
     )
+
+
+def _identify(entry: Entry) -> tuple[Any, ...]:
+    """What lines of one problem on the same records share."""
+    return tuple(entry[name] for name in ("problem", "n", "data_fingerprint"))
+
+
+def _add_places(entries: Iterable[Entry]) -> None:
+    """Say of each result how many on its problem are better."""
+    ran = [entry for entry in entries if entry["status"] == "ok"]
+    for members in group_by(ran, lambda entry: entry["problem"]).values():
+        for entry in members:
+            ahead = sum(one["excess_risk"] < entry["excess_risk"] for one in members)
+            entry["place"] = 1 + ahead
 
 
 def _name_guarantee(row: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def read_reference(path: Path | None = None) -> list[Entry]:
     path = path or Path(find_shipped("experiments")) / NAME / FILE
     data = read_bytes(path)
     if data is None:
-        raise InputError(NAME, str(path), "is not there: dperm was installed without it")
+        raise InputError(NAME, str(path), "is not there")
     with report_read_errors(NAME, path):
         lines = list(csv.DictReader(data.decode().splitlines()))
         return [

@@ -89,8 +89,6 @@ def rank_rows(rows: Sequence[Row], by: str = "mechanism", level: float = LEVEL) 
     Raises:
         InputError: No row has ``by``, or no problem was given to all names.
     """
-    from scipy.stats import rankdata
-
     known = list_keys(rows)
     checks.choice("by", by, ["mechanism", *(key for key in known if key != "mechanism")])
     private = [row for row in rows if row.get("guarantee") != "none"]
@@ -102,8 +100,27 @@ def rank_rows(rows: Sequence[Row], by: str = "mechanism", level: float = LEVEL) 
         found = risks.setdefault(_name_problem(row, by), {})
         # a reader who has several settings of one name has the best of them
         found[label] = min(found.get(label, math.inf), math.inf if risk is None else risk)
-    names = list(dict.fromkeys(labels))
-    whole = [found for found in risks.values() if len(found) == len(names)]
+    return rank_risks(list(risks.values()), by, level)
+
+
+def rank_risks(
+    problems: Sequence[Mapping[str, float]], by: str = "mechanism", level: float = LEVEL
+) -> Ranking:
+    """Rank names by their risks within each problem that was given to all of them.
+
+    Args:
+        problems: For each problem the risk of each name that was asked there; infinite for one
+            that refused.
+        by: What is ranked.
+        level: Of the critical difference.
+
+    Raises:
+        InputError: No problem was given to all names.
+    """
+    from scipy.stats import rankdata
+
+    names = list(dict.fromkeys(name for found in problems for name in found))
+    whole = [found for found in problems if len(found) == len(names)]
     if not whole:
         raise InputError("by", by, "no problem was given to all of them: nothing can be ranked")
     ranks = [list(map(float, rankdata([found[name] for name in names]))) for found in whole]
@@ -123,7 +140,7 @@ def rank_rows(rows: Sequence[Row], by: str = "mechanism", level: float = LEVEL) 
         by,
         ordered,
         len(whole),
-        len(risks) - len(whole),
+        len(problems) - len(whole),
         compute_critical_difference(len(names), len(whole), level) if several else None,
         _test_friedman(ranks) if several else None,
     )

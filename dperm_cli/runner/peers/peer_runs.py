@@ -100,8 +100,12 @@ def update_table(
                 tell(f"{peer.name} {problem.prepared.data.name} epsilon={problem.budget.epsilon:g}")
                 row = make_row(peer, problem, python, solve) | {"key": key}
             rows.append(row)
-        # after each problem, so that a run that was ended goes on there
-        write_atomically(out / FILE, write_peers(rows).encode())
+        # after each problem, so that a run that was ended goes on there; with the rows of problems
+        # that are still to come, which an earlier run made
+        done = {row["key"] for row in rows}
+        later = [row for key, row in own.items() if key not in done]
+        write_atomically(out / FILE, write_peers([*rows, *later]).encode())
+    write_atomically(out / FILE, write_peers(rows).encode())
     return rows
 
 

@@ -16,11 +16,14 @@ from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import comparison
 from dperm_cli.runner.studies import study_folder
 
+_TABLE = ".csv"
+
 
 def compare(arguments: list[str]) -> int:
     """``dperm compare RUN_A RUN_B [format=table|json]``; exit code 1 if B's guarantee is weaker.
 
-    ``dperm compare RUN leaderboard`` places the run among the results of the leaderboard.
+    ``dperm compare RUN leaderboard`` places the run among the results of the leaderboard, and
+    ``dperm compare RUN FILE.csv`` among those of a table that was downloaded.
     """
     words = Syntax(keys=("format",)).split(arguments)
     form, operands = words.choose("format", FORMATS), words.operands
@@ -28,6 +31,8 @@ def compare(arguments: list[str]) -> int:
         raise refuse_operands("STUDY", operands, "must be two folders (the out= of two runs)")
     if operands[1] == reference.NAME:
         return _compare_with_leaderboard(operands[0], form)
+    if operands[1].endswith(_TABLE) and not Path(operands[1]).is_dir():
+        return _compare_with_leaderboard(operands[0], form, Path(operands[1]))
     made = compare_studies(*operands)
     found = made.found
     if form == "json":
@@ -47,19 +52,22 @@ def compare(arguments: list[str]) -> int:
     return EXIT_STORAGE if made.damaged else EXIT_OK
 
 
-def _compare_with_leaderboard(name: str, form: str) -> int:
-    places, damaged = place_study(name)
+def _compare_with_leaderboard(name: str, form: str, table: Path | None = None) -> int:
+    places, damaged = place_study(name, table)
     print(json_lines(places) if form == "json" else reference.format_places(places))
     for path in damaged:
         print(f"left out, damaged: {path}", file=sys.stderr)
     return EXIT_STORAGE if damaged else EXIT_OK
 
 
-def place_study(name: str | Path) -> tuple[list[reference.Place], list[Path]]:
+def place_study(
+    name: str | Path, table: Path | None = None
+) -> tuple[list[reference.Place], list[Path]]:
     """Where the cells of a study stand among the results of the leaderboard.
 
     Args:
         name: The study's folder, or its name under ``outputs``.
+        table: A table.csv of a leaderboard; None for the one that comes with dperm.
 
     Returns:
         A line for each cell on a problem of the leaderboard, and records that are damaged.
@@ -68,7 +76,7 @@ def place_study(name: str | Path) -> tuple[list[reference.Place], list[Path]]:
         InputError: It is no study, or none of its cells is on a problem of the leaderboard.
     """
     rows, damaged = _read_rows(name)
-    kept = reference.read_reference()
+    kept = reference.read_reference(table)
     places = reference.place_rows(summarise(rows), kept)
     if not places:
         problems = reference.describe_problems(kept)
