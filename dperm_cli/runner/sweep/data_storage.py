@@ -34,11 +34,7 @@ KEY = "data_storage"
 AUTO, MEMORY, MAPPED = DATA_STORAGE
 SHARE = 4  # auto maps records that would take more than this part of the memory allowed
 _FOLDER = "stored"  # of the cache folder
-_NUMBER, _ENTRY, _RECORD = (
-    8,
-    12,
-    24,
-)  # bytes: of a number, of a sparse entry, of the rest of a record
+_NUMBER, _ENTRY, _RECORD = 8, 12, 24  # bytes: of a number, a sparse entry, the rest of a record
 _MOST_EXPANDED = {"": 10, ".gz": 1000, ".bz2": 1000, ".xz": 1000, ".zip": 1000, ".npz": 1000,
                   ".parquet": 1000}  # fmt: skip
 
