@@ -98,7 +98,8 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     upper = row.get("bound_upper")
     for among in ("", "_gaussian"):
         lower = row.get(f"bound_lower{among}")
-        if upper is not None and lower and math.isfinite(upper / lower):
+        # below 1 the loss is easier than linear ones, and the ratio says nothing of it
+        if upper is not None and lower and 1.0 <= upper / lower < math.inf:
             row[f"bound_factor{among}"] = upper / lower
     return row | _find_gap(row, at)
 
@@ -106,17 +107,18 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
 def _find_gap(row: Mapping[str, Any], at: Setting) -> dict[str, Any]:
     """``minimax_*``: the best proved upper bound of any mechanism, and its ratio to the lower one.
 
-    The row's own upper bound counts among those. Left out under local trust, where mechanisms
-    with a curator are no rivals, and without a lower bound.
+    Upper bounds count that hold for all losses as Lipschitz, as the lower ones do: the row's own
+    may rest on what this loss alone has. Left out under local trust, where mechanisms with a
+    curator are no rivals, and without a lower bound.
     """
     lower = row.get("bound_lower")
     if at.spec.space != "parameters" or at.kind not in ("pure", "approx") or not lower:
         return {}
     best = find_lipschitz_upper(at.spec, at.budget)
-    value, name = min((best.value, best.name), (row.get("bound_upper", math.inf), at.mechanism))
-    if not math.isfinite(value / lower):
+    factor = best.value / lower
+    if not math.isfinite(factor):
         return {}
-    return {"minimax_upper": value, "minimax_upper_id": name, "minimax_factor": value / lower}
+    return {"minimax_upper": best.value, "minimax_upper_id": best.name, "minimax_factor": factor}
 
 
 def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:

@@ -103,7 +103,7 @@ def read_bytes(path: Path) -> bytes | None:
             return None
 
 
-def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
+def write_atomically(path: Path, data: bytes, sync: bool = True, private: bool = False) -> None:
     """Put the bytes at ``path``: all of them or, on any error, what was there before.
 
     Args:
@@ -111,11 +111,12 @@ def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
         data: Its content.
         sync: Whether the bytes are on the disk when this returns. Without, they survive any end
             of the process, but not a power cut.
+        private: Whether the file is for its owner alone, whatever was there before.
 
     Raises:
         StorageError: It cannot be written.
     """
-    with open_atomically(path, sync=sync) as file:
+    with open_atomically(path, sync=sync, private=private) as file:
         file.write(data)
 
 

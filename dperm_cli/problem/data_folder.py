@@ -49,7 +49,7 @@ def write_folder(folder: Path, data: Data) -> None:
 
 def write_facts(folder: Path, facts: dict[str, Any]) -> None:
     """Write what is no array of a data set, by the fields of ``Data``."""
-    write_atomically(folder / FACTS, json.dumps(facts).encode(), sync=False)
+    write_atomically(folder / FACTS, json.dumps(facts).encode(), sync=False, private=True)
 
 
 def read_folder(folder: Path) -> Data:
@@ -87,7 +87,7 @@ def seal_folder(folder: Path) -> None:
         for path in sorted(folder.iterdir())
         if path.is_file() and path.name != SUMS
     }
-    write_atomically(folder / SUMS, json.dumps(found).encode(), sync=False)
+    write_atomically(folder / SUMS, json.dumps(found).encode(), sync=False, private=True)
 
 
 def check_folder(folder: Path, required: bool = False) -> None:

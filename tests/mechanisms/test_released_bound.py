@@ -10,10 +10,12 @@ import pytest
 import dperm_cli
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.mechanisms.shared.released_bound import FAILURE, ReleasedBound
+from dperm_cli.mechanisms.shared.released_bound import FAILURE, ReleasedBound, move_bounds
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
 from dperm_cli.sets import make_ball
 from dperm_cli.solvers.optimum import solve
 from dperm_cli.views.central import CentralView
@@ -128,3 +130,30 @@ def test_the_error_of_rounded_gradients_is_counted():
     off = np.linalg.norm(exact.gradient_sum(theta) - coarse.gradient_sum(theta), axis=1)
     assert exact.gradient_error == 0.0
     assert off.max() <= coarse.gradient_error <= 40 * off.max()
+
+
+@pytest.mark.parametrize(
+    ("inner", "fields"), [("newton", {"output": "suffix"}), ("noisy_gd", {"averaging": "uniform"})]
+)
+def test_a_rounded_loss_adds_what_rounding_may(inner, fields):
+    """Records at a kink, which a wide rounding moves far: the bound counts n width / 4."""
+    y = np.where(np.arange(1000) % 10 < 6, 1.0, -1.0)
+    data = Data.of_records("kinks", "binary", np.ones((1000, 1)), y, 1.0, 1.0, fingerprint="kinks")
+    problem = Problem(data, registry.load("loss", "hinge")(), make_ball(3.0, 1))
+    inside = registry.load("mechanism", inner)(**fields)
+    mechanism = registry.load("mechanism", "huberized")(inner=inside, width=5.0)
+    plan = mechanism.plan(problem.spec(), Budget(10.0, 1e-6))
+    seeds = [seed_sequence(5, "released bound", inner, trial) for trial in range(20)]
+    found = mechanism.release(CentralView(problem), plan, Gate(seeds))
+    risk = problem.objective(found.theta) - solve(problem).value
+    assert risk.mean() > found.info["bound_released"].mean() - 1250.0  # without what is added
+    assert (risk <= found.info["bound_released_95"]).all()
+
+
+def test_bounds_about_another_problem_are_left_out():
+    shown = {"bound_released": np.ones(2), "bound_released_95": np.ones(2), "chosen": [1, 2]}
+    assert move_bounds(shown, None) == {"chosen": [1, 2]}
+    moved = move_bounds(shown, 0.5)
+    assert moved["bound_released"].tolist() == [1.5, 1.5]
+    assert moved["bound_released_95"].tolist() == [1.5, 1.5]
+    assert moved["chosen"] == [1, 2]

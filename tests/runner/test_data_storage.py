@@ -328,6 +328,55 @@ def test_a_folder_that_is_no_store_of_ours_stays(cache):
     shutil.rmtree(cache / "stored" / name)
     (cache / "stored" / f"{name}.part").mkdir()
     (cache / "stored" / f"{name}.part" / "mine").write_text("kept")
-    with pytest.raises(InputError, match="not ours"):
+    with pytest.raises(StorageError, match="remove it, or set data_storage=memory"):
         load_records(made, True)
     assert (cache / "stored" / f"{name}.part" / "mine").read_text() == "kept"
+
+
+def test_what_was_begun_and_keeps_no_block_is_taken_away(cache):
+    """A process that is killed between the folder and its journal leaves an empty folder."""
+    path = write_csv()
+    load_records(path, mapped=True)
+    (name,) = stores(cache)
+    folder = cache / "stored" / name
+    shutil.rmtree(folder)
+    folder.with_name(f"{name}.part").mkdir(mode=0o700)
+    check_equal(load_records(path, mapped=True), path.load())
+    assert stores(cache) == [name]
+
+
+@pytest.mark.parametrize("ending", ["", ".part"])
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_no_folder_of_ours_is_named_and_stays(kind, ending, cache, tmp_path):
+    dataset = write_csv()
+    load_records(dataset, mapped=True)
+    (name,) = stores(cache)
+    shutil.rmtree(cache / "stored" / name)
+    other, there = tmp_path / "other", cache / "stored" / f"{name}{ending}"
+    other.mkdir()
+    (other / "mine").write_text("mine")
+    there.symlink_to(other) if kind == "link" else there.write_text("mine")
+    with pytest.raises(StorageError, match="remove it, or set data_storage=memory"):
+        load_records(dataset, mapped=True)
+    assert (other / "mine").read_text() == "mine"
+    assert there.is_symlink() if kind == "link" else there.read_text() == "mine"
+
+
+def test_blocks_that_an_ended_last_step_left_are_taken_away(cache):
+    dataset = write_csv()
+    load_records(dataset, mapped=True)
+    (name,) = stores(cache)
+    left = cache / "stored" / name / "unsplit"
+    left.mkdir()
+    (left / "x").write_bytes(b"left")
+    check_equal(load_records(dataset, mapped=True), dataset.load())
+    assert not left.exists()
+
+
+def test_every_file_of_a_store_is_for_its_owner_alone(cache):
+    load_records(write_csv(), mapped=True)
+    files = [path for path in (cache / "stored").rglob("*") if path.is_file()]
+    assert len(files) > 4
+    assert {path.name: path.stat().st_mode & 0o077 for path in files if path.suffix} == {
+        path.name: 0 for path in files if path.suffix
+    }

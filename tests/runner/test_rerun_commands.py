@@ -82,7 +82,13 @@ def test_a_peer_that_is_not_installed_or_refuses_says_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "words", ["privacy=auto", "privacy=zcdp", "privacy=approx -m epsilon=[1,2]"]
+    "words",
+    [
+        "privacy=auto",
+        "privacy=zcdp",
+        "privacy=approx -m epsilon=[1,2]",
+        "privacy=approx mechanism=noisy_gd",
+    ],
 )
 def test_no_problem_or_several_are_refused(words, capsys):
     assert main(["peers", "run", "zcdp_gd", "dataset=diabetes", *words.split()]) == 2

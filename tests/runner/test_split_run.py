@@ -365,6 +365,7 @@ def test_a_scheduler_that_does_not_answer_is_a_line(folder, tmp_path, monkeypatc
     said = capsys.readouterr().err
     assert "no Dask scheduler answers there" in said
     assert said.count("\n") == 1
+    assert [path for path in (tmp_path / "outputs").rglob("*") if path.is_file()] == []
 
 
 def test_sparse_rows_and_wide_rows_are_refused(tmp_path, monkeypatch, capsys):

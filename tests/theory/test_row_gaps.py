@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -34,14 +35,26 @@ def test_it_is_the_gap_that_dperm_gap_prints(constraint, epsilon, relation):
     assert found["minimax_factor"] >= 1.0
 
 
-def test_a_smaller_bound_of_the_row_itself_counts():
-    sampler = {"exponent": 1e6, "dist_inf": 0.0}
+@pytest.mark.parametrize("exponent", [1e6, 1e-6])
+def test_a_bound_of_the_row_itself_does_not_count(exponent):
+    """It may rest on what the row's loss alone has, and the lower bound is about linear losses."""
+    sampler = {"exponent": exponent, "dist_inf": 0.0}
     at = bare(n=1000, p=3, mechanism="exponential", sampler=sampler)
-    assert gap_of(at)["minimax_upper_id"] == "exponential"
-    weak = replace(at, settings={"sampler": {**sampler, "exponent": 1e-6}})
     best = find_lipschitz_upper(at.spec, at.budget)
-    assert gap_of(weak)["minimax_upper"] == best.value
-    assert gap_of(weak)["minimax_upper_id"] == best.name
+    assert gap_of(at)["minimax_upper"] == best.value
+    assert gap_of(at)["minimax_upper_id"] == best.name
+    factor = choose_best_bounds(at).get("bound_factor")
+    assert (factor is None) if exponent > 1.0 else factor >= 1.0
+
+
+def test_rows_of_easy_losses_have_no_factor_below_one(tmp_path):
+    """The range of this squared loss is below the lower bound for linear losses as Lipschitz."""
+    keys = {"dataset": "sparse_regression", "dataset.n": 200, "dataset.p": 5, "dataset.nonzeros": 2}
+    keys |= {"mechanism": "sufficient_statistics", "epsilon": 1e-6, "trials": 1}
+    row = dperm_cli.run(**keys, out=tmp_path / "out", progress=False).trials().iloc[0]
+    assert row["bound_upper"] < row["bound_lower"]
+    assert math.isnan(row["bound_factor"])
+    assert row["minimax_factor"] >= 1.0
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])

@@ -50,6 +50,7 @@ ROUNDED = "numbers rounded to single precision, towards zero"
 SOURCE = "source.json"  # beside the arrays
 PART = ".part"  # of the name of a folder that is not whole
 _STAGE = "unsplit"
+_ENDINGS = (".npy", ".json", ".tmp")  # of the files beside it
 _RECORD = 24  # bytes of a record besides its row
 
 
@@ -85,6 +86,11 @@ class Target:
         if not (self.part / _STAGE / JOURNAL).is_file():
             return ""
         return f"{self.part} keeps the blocks that are finished; the same command goes on with them"
+
+    def holds_own_files(self) -> bool:
+        """Whether the folder that is not whole holds nothing but what a conversion writes."""
+        names = (path.name for path in self.part.iterdir())
+        return all(name == _STAGE or name.endswith(_ENDINGS) for name in names)
 
     def check_room(self, needed: int) -> None:
         """StorageError where so many bytes are not free on the disk."""
@@ -133,7 +139,8 @@ def store(
             else:
                 _store_parts(dataset, split, target, data_dir)
             said = {} if target.precision == "float64" else {"precision": target.precision}
-            write_atomically(part / SOURCE, json.dumps({**(source or {}), **said}).encode())
+            said_of = json.dumps({**(source or {}), **said}).encode()
+            write_atomically(part / SOURCE, said_of, private=True)
             seal_folder(part)
             finish_folder(part, folder)
             remove_folder(folder / _STAGE)  # last: it says that the folder is ours
@@ -141,6 +148,12 @@ def store(
             remove_folder(part)
             raise
     return read_folder(folder)
+
+
+def remove_stage(folder: Path) -> None:
+    """Take away the blocks that a conversion which was ended in its last step left in a store."""
+    if (folder / _STAGE).is_dir():
+        remove_folder(folder / _STAGE)
 
 
 def identify_source(dataset: Any, data_dir: Path | None = None) -> dict[str, Any] | None:

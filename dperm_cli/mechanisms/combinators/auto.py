@@ -171,7 +171,7 @@ class Auto(Mechanism):
         """The chosen mechanism's release."""
         chosen = self._find(plan.settings)
         found = inner_mechanism.inner_plan(plan, plan.events)
-        return inner_mechanism.release_inside(chosen, view, found, gate)
+        return inner_mechanism.release_inside(chosen, view, found, gate, added_risk=0.0)
 
     def adversary(self, budget: Budget) -> Adversary:
         """That of the first mechanism which has one for the budget, chosen as the only one."""

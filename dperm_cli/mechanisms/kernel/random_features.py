@@ -54,4 +54,4 @@ class RandomFeatures(ChangedProblem):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release: the rows of the view are mapped already."""
         found = inner_mechanism.inner_plan(plan, plan.events)
-        return inner_mechanism.release_inside(self.inner, view, found, gate)
+        return inner_mechanism.release_inside(self.inner, view, found, gate, added_risk=0.0)

@@ -14,6 +14,7 @@ from dperm_cli.core.fields import Check, Help, configure
 from dperm_cli.core.plugin_classes import is_shipped
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import released_bound
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -148,8 +149,19 @@ def list_mechanisms(mechanism: Mechanism) -> Iterator[Mechanism]:
         yield from list_mechanisms(one)
 
 
-def release_inside(mechanism: Mechanism, view: Any, plan: Plan, gate: Gate) -> Release:
+def release_inside(
+    mechanism: Mechanism, view: Any, plan: Plan, gate: Gate, added_risk: float | None = None
+) -> Release:
     """The release of a mechanism inside another one, which may draw noise of its own.
+
+    Args:
+        mechanism: the mechanism inside.
+        view: of the problem that it works on.
+        plan: its own.
+        gate: for its events.
+        added_risk: by how much, at most, the excess risk of its point is larger in the whole
+            problem than in the one that it works on. None where that is not known: bounds that the
+            release shows are then about another problem, and are left out.
 
     Raises:
         PrivacyError: The mechanism is from outside, and asked for no event of its plan.
@@ -159,7 +171,7 @@ def release_inside(mechanism: Mechanism, view: Any, plan: Plan, gate: Gate) -> R
     if not is_shipped(type(mechanism)) and 0 < before == gate.events_to_come:
         allowed = "released without asking the gate for any event of its plan: no noise was drawn"
         raise PrivacyError(f"{type(mechanism).__name__} {allowed}")
-    return found
+    return replace(found, info=released_bound.move_bounds(found.info, added_risk))
 
 
 def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:

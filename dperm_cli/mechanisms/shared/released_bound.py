@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 COLUMNS = ("bound_released", "bound_released_95")  # of a row
 FAILURE = 0.05  # chance that the bound for a single run is too small
+
+
+def move_bounds(info: Mapping[str, Any], added_risk: float | None) -> dict[str, Any]:
+    """What came out of a release, as it is for another problem with the same points.
+
+    Args:
+        info: by-products of the release.
+        added_risk: by how much an excess risk may be larger in that problem; None for unknown.
+
+    Returns:
+        The same with the bounds raised, or without them.
+    """
+    kept = {name: value for name, value in info.items() if name not in COLUMNS}
+    if added_risk is None:
+        return kept
+    return kept | {name: info[name] + added_risk for name in COLUMNS if name in info}
 
 
 class ReleasedBound:

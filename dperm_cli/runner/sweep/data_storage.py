@@ -23,7 +23,7 @@ from dperm_cli.core.growing_files import remove_folder
 from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.package_paths import CACHE_DIR, cache_dir
 from dperm_cli.datasets.base import Size
-from dperm_cli.datasets.shared.stored_rows import Target, identify_source, store
+from dperm_cli.datasets.shared.stored_rows import Target, identify_source, remove_stage, store
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.data_folder import check_folder, read_folder
 from dperm_cli.runner.cells.record_digest import code_digest
@@ -120,6 +120,7 @@ def load_records(dataset: Any, mapped: bool) -> Data:
         progress.listen(StoreMeter().step),
         hold_lock(cache / _FOLDER / f".{keys}.lock", wait=True),
     ):
+        _clear_place(folder)
         _remove_older(folder, keys)
         found = _read_whole(folder)
         if found is None:
@@ -145,11 +146,25 @@ def _read_whole(folder: Path) -> Data | None:
         return None
     try:
         check_folder(folder, required=True)
+        remove_stage(folder)
         return read_folder(folder)
     except StorageError as error:
         print(f"warning: {error}; its records are stored again", file=sys.stderr)
         remove_folder(folder)
         return None
+
+
+def _clear_place(folder: Path) -> None:
+    """Take away what was begun and keeps no block; StorageError for what is not ours."""
+    target = Target(folder)
+    begun = target.part.is_dir() and not target.tell_kept()
+    for path in (folder, target.part):
+        is_other = path.is_symlink() or (path.exists() and not path.is_dir())
+        if is_other or (path == target.part and begun and not target.holds_own_files()):
+            words = f"is there and no folder of dperm's; remove it, or set {KEY}={MEMORY}"
+            raise StorageError(f"{path}: {words}")
+    if begun:
+        remove_folder(target.part)
 
 
 def _remove_older(folder: Path, keys: str) -> None:

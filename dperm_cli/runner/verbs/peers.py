@@ -78,6 +78,10 @@ def run_peer(peer: Peer, words: Sequence[str], folder: Path) -> dict[str, Any]:
     from dperm_cli.runner.peers import peer_runs
     from dperm_cli.runner.verbs.run import hold_machine, prepare
 
+    typed = next((word for word in words if word.startswith("mechanism")), None)
+    if typed is not None:
+        key, _, value = typed.partition("=")
+        raise InputError(key, value, f"is for dperm's own mechanisms, and {peer.name} is a peer")
     _, study = parse_request(list(words))
     with hold_machine(study):
         problems = peer_runs.list_problems(prepare(study.cells))

@@ -26,7 +26,7 @@ from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.page.html_page import PAGE
 from dperm_cli.results.records import given_names, manifest
 from dperm_cli.results.records.schema import json_lines
-from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.store import MANIFEST, Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import CLAIMS, FIGURES, Report
 from dperm_cli.runner.cells import run_cell as cells
@@ -139,14 +139,14 @@ def _run_study(
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
-    store, keys = Store(out), [item.key for item in prepared]
+    store, keys, is_new = Store(out), [item.key for item in prepared], not out.exists()
     todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
     if to is not None and todo:
         save_model.check_free(to)
     preflight.check_loaded(todo, study.keys, out)
     warn_of_columns(prepared)
     warn_of_records(prepared)
-    with hold_lease(out):
+    with leave_nothing_new(out if is_new else None), hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
         names = given_names.write_names({item.key: item.cell.names for item in prepared})
         facts = {"study": study.name, **names, **_list_plugins()}
@@ -157,6 +157,19 @@ def _run_study(
             not tally.failed_count and _save(to, prepared[0], described, store)
         )
         return StudyRun(prepared[0], tally, made, not kept)
+
+
+@contextlib.contextmanager
+def leave_nothing_new(out: Path | None) -> Iterator[None]:
+    """Take away a new folder that holds a manifest alone, where a back end refuses to start."""
+    try:
+        yield
+    except InputError:
+        if out is not None and [path.name for path in out.glob("*")] == [MANIFEST]:
+            with contextlib.suppress(OSError):
+                (out / MANIFEST).unlink()
+                out.rmdir()
+        raise
 
 
 def _list_plugins() -> dict[str, list[str]]:
