@@ -72,7 +72,7 @@ class Huberized(ChangedProblem):
         seen = view if loss is None else view.replace_set(loss=loss)
         found = inner_mechanism.inner_plan(plan, plan.events)
         # the rounded loss of a record is at most width / 4 above its own [BST14, App. A]
-        added = 0.0 if loss is None else view.spec.n * float(width) / 4.0
+        added = 0.0 if width is None else view.spec.n * width / 4.0
         return inner_mechanism.release_inside(self.inner, seen, found, gate, added_risk=added)
 
     def plan_on_grid(self, spec: ProblemSpec, plan: Plan, loss: Loss) -> tuple[Plan, Grid]:
