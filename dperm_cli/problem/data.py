@@ -90,6 +90,12 @@ class Data:
         """
         return cls(name, task, x, y, *facts, **more, names=name_records(x, y))
 
+    @classmethod
+    def of_part(cls, facts: PublicFacts, x: Matrix, y: np.ndarray) -> Data:
+        """Some records of a data set, for sums over them; they have no names of their own."""
+        bounds, names = (facts.row_bound, facts.target_bound), np.zeros(len(y), np.uint64)
+        return cls("", facts.task, x, y, *bounds, "", classes=facts.classes, names=names)
+
     @property
     def n(self) -> int:
         return int(self.x.shape[0])

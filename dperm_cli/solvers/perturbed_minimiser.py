@@ -235,9 +235,7 @@ def _sum_blocks(
     loss: Loss, theta: np.ndarray, facts: PublicFacts, size: int, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
     """The same of all blocks of one part."""
-    names = np.zeros(len(x), np.uint64)
-    bounds = (facts.row_bound, facts.target_bound)
-    data = Data("", facts.task, x, y, *bounds, "", classes=facts.classes, names=names)
+    data = Data.of_part(facts, x, y)
     return _add_blocks(loss, theta, data, size, 0, -(-data.n // size))
 
 

@@ -18,7 +18,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import keys_of
 from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.stored_rows import store
+from dperm_cli.datasets.shared.stored_rows import Target, store
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 EMBEDDED = {"breast_cancer": (569, 30), "digits": (1797, 64), "diabetes": (442, 10)}
@@ -49,7 +49,7 @@ def test_class_is_frozen_and_declares_task_and_loss(name, tmp_path):
     kind = registry.load("dataset", name)
     given = {"path": "x"} if kind.where == "file" else {}
     if name == "stored":
-        store(SyntheticLogistic(n=5, p=2), tmp_path / "stored", "float64")
+        store(SyntheticLogistic(n=5, p=2), Target(tmp_path / "stored"))
         given["path"] = str(tmp_path / "stored")
     if name in ("table", "frame"):
         given["schema"] = str(tmp_path / "schema.yaml")

@@ -143,8 +143,8 @@ noisy = noisy + penalty.subgradient(query)""",
     ),
     Patch(
         "a last step without noise", "noisy_gd.descend",
-        "schedule.output if schedule else theta",
-        "(schedule.output if schedule else theta) - 1e-09 * view.gradient_sum(theta)",
+        "theta = schedule.output",
+        "theta = schedule.output - 1e-09 * view.gradient_sum(theta)",
         "replay noisy_gd",
     ),
     Patch(
