@@ -149,9 +149,9 @@ noisy = noisy + penalty.subgradient(query)""",
     ),
     Patch(
         "a private loss among the by-products", "noisy_gd.NoisyGd.release",
-        "Release(descend(view, plan, gate)[plan.settings['averaging']])",
-        "Release(descend(view, plan, gate)[plan.settings['averaging']], {'positives': "
-        "int(np.sum(view.y > 0))})", "replay noisy_gd",
+        "return descend(view, plan, gate)",
+        "return Release(descend(view, plan, gate).theta, {'positives': int(np.sum(view.y > 0))})",
+        "replay noisy_gd",
     ),
     Patch(
         "an error that tells of private values", "noisy_sgd._run_plain",

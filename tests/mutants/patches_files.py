@@ -10,22 +10,28 @@ DATA_AND_FILES = (
     # feature maps
     Patch(
         "the bandwidth is taken from the private records", "kernel_cells._prepare",
-        "wanted = MapRequest(cell.mechanism_name, _whole(cell), cell.mechanism.features)",
+        "features, queries = map_choice.make_map_and_queries(kernel, facts, wanted)",
         """\
 if hasattr(kernel, 'gamma'):
     kernel = replace(kernel, gamma=1.0 / float(np.asarray(data.x).std()))
-wanted = MapRequest(cell.mechanism_name, _whole(cell), cell.mechanism.features)""",
+features, queries = map_choice.make_map_and_queries(kernel, facts, wanted)""",
         "feature maps",
     ),
     Patch(
         "landmarks are training records", "kernel_cells._prepare",
-        "map_choice.make_map(kernel, facts, wanted)",
-        "map_choice.make_map(kernel, replace(facts, points=data.x), wanted)", "feature maps",
+        "features, queries = map_choice.make_map_and_queries(kernel, facts, wanted)",
+        """\
+features = map_choice.make_map(kernel, replace(facts, points=data.x), wanted)
+queries = map_choice.make_map_and_queries(kernel, facts, wanted)[1]""",
+        "feature maps",
     ),
     Patch(
         "queries are training records", "kernel_cells._prepare",
-        "map_choice.make_queries(kernel, facts, features)",
-        "map_choice.make_queries(kernel, replace(facts, points=data.x), features)", "feature maps",
+        "features, queries = map_choice.make_map_and_queries(kernel, facts, wanted)",
+        """\
+features = map_choice.make_map_and_queries(kernel, facts, wanted)[0]
+queries = map_choice.make_queries(kernel, replace(facts, points=data.x), features)""",
+        "feature maps",
     ),
     Patch(
         "the public n is the private one", "data.Data.facts",
