@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, betainc
 
 from dperm_cli.bounds.base import Setting, check, check_unregularised, lower_bound
+from dperm_cli.bounds.hidden_directions import ROOM
 from dperm_cli.bounds.hidden_lower import Privacy
 from dperm_cli.core.memo import MIB, memoise
 
-MOST_EXACT = 20_000  # records up to which two binomial laws are compared number by number
-MOST_COUNTS = 400  # numbers of records at which a share is computed
-_TAIL = 1e-15  # of a binomial law that counts as if all of it were shown
-_TRIED = 60  # chances tried
+MOST_COUNTS = 200  # numbers of records at which a share is computed
+_DEVIATIONS = 6.0  # of a binomial law, beyond which all counts as shown
+_TRIED = 12  # chances tried, and once more about the best
 
 _check_ball = check(lambda at: at.spec.constraint.is_ball, "is for a Euclidean ball")
 
@@ -31,17 +30,19 @@ def find_sampling_risk(n: int) -> float:
     Two distributions of signs with means a and -a: n records tell them apart with a chance of
     (1 + TV) / 2 at most [Le Cam].
     """
-    tried = np.minimum(np.geomspace(0.05, 4.0, 4 * _TRIED) / math.sqrt(n), 1.0)
-    return max(float(a) * (1.0 - _find_distance(n, float(a))) for a in tried)
+
+    def value(a: float) -> float:
+        return a * (1.0 - _find_distance(n, a))
+
+    best = max(_spread(0.05 / math.sqrt(n), 4.0 / math.sqrt(n)), key=value)
+    return max(map(value, _spread(0.7 * best, 1.4 * best, 8 * _TRIED)))
 
 
 def _find_distance(n: int, mean: float) -> float:
-    """An upper bound on the total variation distance of the two sums of n signs."""
-    if n > MOST_EXACT:  # by the Hellinger affinity (1 - a^2)^(1/2) of one sign
-        return math.sqrt(-math.expm1(n * math.log1p(-(mean**2)))) if mean < 1.0 else 1.0
-    counts = np.arange(n + 1)
-    apart = binom.pmf(counts, n, (1.0 + mean) / 2.0) - binom.pmf(counts, n, (1.0 - mean) / 2.0)
-    return float(np.sum(np.maximum(apart, 0.0)))
+    """The total variation distance of the two sums of n signs: more than half of them are 1."""
+    half = n // 2
+    likely, rare = betainc(half + 1.0, n - half, [(1.0 + mean) / 2.0, (1.0 - mean) / 2.0])
+    return min(1.0, float(likely - rare) * (1.0 + ROOM))
 
 
 @memoise(MIB)
@@ -51,27 +52,29 @@ def find_private_risk(privacy: Privacy, n: int, p: int) -> float:
     A record is -L s_j theta_j with chance b/p for each of p coordinates, s_j a hidden sign, and V
     is the share of the sign that a release of K such records can show.
     """
+
+    def value(b: float) -> float:
+        return b / math.sqrt(p) * (1.0 - math.sqrt(_mean_share(privacy, n, b / p)))
+
     most = p * privacy.last(n, 1) / n
-    tried = np.unique(np.minimum(np.geomspace(1e-3, 1.0, _TRIED) * most, 1.0))
-    values = (
-        float(b) / math.sqrt(p) * (1.0 - math.sqrt(_mean_share(privacy, n, float(b) / p)))
-        for b in tried
-    )
-    return max(0.0, *values)
+    best = max(_spread(1e-3 * most, most), key=value)
+    return max(0.0, *map(value, _spread(0.7 * best, 1.4 * best)))
+
+
+def _spread(low: float, high: float, count: int = _TRIED) -> list[float]:
+    """Chances to try, from ``low`` to ``high`` and at most 1."""
+    return [float(b) for b in np.unique(np.minimum(np.geomspace(low, high, count), 1.0))]
 
 
 def _mean_share(privacy: Privacy, n: int, chance: float) -> float:
     """An upper bound on E V(K): V grows in K, so that a group of numbers counts as its largest."""
-    low, high = binom.ppf(_TAIL, n, chance), binom.isf(_TAIL, n, chance)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        reach = -float(ndtri(_TAIL)) * math.sqrt(n * chance) + 40.0
-        low, high = max(0.0, n * chance - reach), min(float(n), n * chance + reach)
+    reach = _DEVIATIONS * math.sqrt(n * chance) + 20.0
+    low, high = max(0.0, n * chance - reach), min(float(n), math.ceil(n * chance + reach))
     ends = np.unique(np.linspace(low, high, MOST_COUNTS).astype(np.int64))
-    ends = np.append(ends[ends < high], int(high))
-    masses = np.diff(np.append(0.0, binom.cdf(ends, n, chance)))
+    masses = np.diff(np.append(0.0, bdtr(ends, n, chance)))
     shares = np.where(ends > 0, privacy.square(1, np.maximum(ends, 1)), 0.0)
-    rest = max(0.0, 1.0 - float(np.sum(masses)))
-    return min(1.0, float(masses @ shares) + rest + 2.0 * _TAIL)
+    rest = 1.0 - float(np.sum(masses))  # of larger numbers, which count as if all were shown
+    return min(1.0, (float(masses @ shares) + max(0.0, rest)) * (1.0 + ROOM))
 
 
 @lower_bound("Le Cam", _check_ball, check_unregularised, quantity="population_risk")

@@ -29,10 +29,18 @@ def test_hidden_signs_on_the_readme_s_problem(epsilon, value):
 
 def test_sampling_error_on_the_readme_s_problem_and_for_many_records():
     assert 10.0 * population_lower.find_sampling_risk(456) == pytest.approx(0.15923, abs=1e-5)
-    found = [math.sqrt(n) * population_lower.find_sampling_risk(n) for n in (1000, 20_000)]
-    assert found == pytest.approx([0.34, 0.34], abs=5e-4)
-    # beyond, by the affinity: weaker, and never above what the exact law gives
-    assert 0.25 <= math.sqrt(10**6) * population_lower.find_sampling_risk(10**6) <= 0.34
+    sizes = (1000, 20_001, 10**6, 10**9)
+    found = [math.sqrt(n) * population_lower.find_sampling_risk(n) for n in sizes]
+    assert found == pytest.approx([0.34] * 4, abs=5e-4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+@pytest.mark.parametrize("mean", [0.01, 0.3, 1.0])
+def test_distance_of_two_sums_of_signs(n, mean):
+    counts = np.arange(n + 1)
+    apart = binom.pmf(counts, n, (1.0 + mean) / 2.0) - binom.pmf(counts, n, (1.0 - mean) / 2.0)
+    exact = float(np.sum(np.maximum(apart, 0.0)))
+    assert population_lower._find_distance(n, mean) == pytest.approx(exact, abs=1e-8)
 
 
 @pytest.mark.parametrize("chance", [1e-3, 0.02, 0.5, 1.0])
