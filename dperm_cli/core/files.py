@@ -143,10 +143,18 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             unfinished.mkdir(parents=True)
             for name, content in files.items():
                 write_atomically(unfinished / name, content)
-            os.rename(unfinished, folder)
+            finish_folder(unfinished, folder)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
+
+
+def finish_folder(unfinished: Path, folder: Path) -> None:
+    """Give a folder that is whole its name; StorageError where something of that name is there."""
+    with storage_errors(folder):
+        if os.path.lexists(folder):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        os.rename(unfinished, folder)
         sync_folder(folder.parent)
 
 

@@ -6,12 +6,11 @@ that are kept beside the files.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from pathlib import Path
 
-from dperm_cli.core.files import storage_errors, sync_folder
+from dperm_cli.core.files import storage_errors
 
 _MOST_WRITTEN = 1 << 28  # bytes that one call writes
 
@@ -30,19 +29,6 @@ def append_bytes(path: Path, data: memoryview) -> None:
         done = 0
         while done < len(data):
             done += file.write(data[done : done + _MOST_WRITTEN]) or 0
-
-
-def finish_folder(unfinished: Path, folder: Path) -> None:
-    """Give a folder that is whole its name.
-
-    Raises:
-        StorageError: It cannot be renamed, or something of that name is there.
-    """
-    with storage_errors(folder):
-        if os.path.lexists(folder):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        os.rename(unfinished, folder)
-        sync_folder(folder.parent)
 
 
 def remove_folder(folder: Path) -> None:

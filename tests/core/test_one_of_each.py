@@ -22,8 +22,8 @@ def users(pattern):
 @pytest.mark.parametrize(
     ("pattern", "most", "instead"),
     [
-        # the writer; a download and a stored folder have another name until they are whole
-        (r"\bos\.(replace|rename)\(", 3, "core.files.write_atomically or open_atomically"),
+        # the writer; a download goes on in its own file and is renamed when it is whole
+        (r"\bos\.(replace|rename)\(", 2, "core.files.write_atomically or open_atomically"),
         (r"\b(mkstemp|NamedTemporaryFile)\b", 0, "core.files.open_atomically"),
         # only whether a lock is held is asked of the system itself
         (r"\bimport fcntl\b", 1, "core.files.hold_lock"),

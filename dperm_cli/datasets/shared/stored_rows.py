@@ -25,13 +25,14 @@ from dperm_cli import __version__
 from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import (
+    finish_folder,
     hold_lock,
     open_atomically,
     remove_abandoned,
     storage_errors,
     write_atomically,
 )
-from dperm_cli.core.growing_files import finish_folder, remove_folder
+from dperm_cli.core.growing_files import remove_folder
 from dperm_cli.core.memory_limits import format_bytes
 from dperm_cli.datasets.shared.block_stage import JOURNAL, Stage
 from dperm_cli.datasets.shared.row_pipeline import fingerprint
