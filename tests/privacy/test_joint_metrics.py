@@ -132,9 +132,6 @@ def test_figures_of_labels_are_those_of_the_records():
     assert low <= share <= high
     loss = np.minimum(-np.log(held.chances), 4.0).mean()
     assert found["log_loss"]["estimate"] == pytest.approx(loss, abs=0.002)
-    low, high = found["log_loss"]["interval_for_these_records"]
-    wide = high - low  # of 95 %, with fresh noise: three times as wide it holds in every run
-    assert low - wide <= loss <= high + wide
     positive, negative = held.scores[held.labels == 1], held.scores[held.labels == 0]
     area = (positive[:, None] > negative).mean()
     assert found["auc"]["estimate"] == pytest.approx(area, abs=0.01)
@@ -150,6 +147,24 @@ def test_figures_of_labels_are_those_of_the_records():
     )
 
 
+@pytest.mark.parametrize("name", ["log_loss", "r2"])
+def test_intervals_of_95_percent_hold_in_so_many_releases(name):
+    """Of 40 with fresh noise at least 32: fewer have a chance of 0.00013 where 95 % hold."""
+    rng = np.random.default_rng(1)
+    if name == "log_loss":
+        held, metrics = make_labels(4000, rng), LABELS
+        exact = np.minimum(-np.log(held.chances), 4.0).mean()
+    else:
+        held, metrics = make_numbers(4000, rng), NUMBERS
+        exact = 1 - np.mean((held.labels - held.predictions) ** 2) / np.var(held.labels)
+    covered = 0
+    for _ in range(40):
+        found = release(metrics, held).describe()
+        low, high = found[name]["interval_for_these_records"]
+        covered += low <= exact <= high
+    assert covered >= 32
+
+
 def test_figures_of_numbers_are_those_of_the_records():
     held = make_numbers(4000, np.random.default_rng(1))
     found = release(NUMBERS, held).describe(unit=10.0)
@@ -159,8 +174,6 @@ def test_figures_of_numbers_are_those_of_the_records():
     assert found["r2"]["estimate"] == pytest.approx(r2, abs=0.01)
     low, high = found["r2"]["interval_for_these_records"]
     assert high <= low + 0.1
-    wide = high - low  # as above
-    assert low - wide <= r2 <= high + wide
     base = found["r2"]["mean_squared_error_of_the_mean_baseline"]
     assert base["estimate"] == pytest.approx(100 * np.var(held.labels), rel=0.02)
     assert found["mae"]["estimate"] == pytest.approx(10 * np.abs(residual).mean(), rel=0.02)
