@@ -53,6 +53,7 @@ from dperm_cli.runner.statements.number_words import format_number
 from dperm_cli.runner.statements.pdf_pages import write_pdf
 from dperm_cli.runner.statements.registry_entry import format_entry
 from dperm_cli.runner.sweep import preflight
+from dperm_cli.runner.sweep.data_storage import MAPPED, MEMORY
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
@@ -200,7 +201,9 @@ def make_release(
     if len(study.cells) != 1:
         raise InputError("release", f"{len(study.cells)} cells", "is one release: give one value")
     save_model.check_cell(study.cells[0])
-    prepared = prepare(study.cells, study.keys.data_storage)[0]
+    # a copy of private records, and the line that tells of it, only where it is asked for
+    storage = MAPPED if study.keys.data_storage == MAPPED else MEMORY
+    prepared = prepare(study.cells, storage)[0]
     preflight.check_loaded([prepared], study.keys, folder)
     evaluated = prepared.data.x_test is not None
     if evaluated or any(s.key == "dataset.test_fraction" and s.values[0] for s in request.settings):
