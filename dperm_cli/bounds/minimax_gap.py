@@ -135,7 +135,7 @@ def _list_upper(
     A replaced record moves a sum of gradients by 2 L; one that comes or goes by L.
     """
     moves = (2.0 if budget.relation == "replace_one" else 1.0) * spec.lipschitz
-    whole = spec.n * spec.lipschitz
+    whole = spec.n * spec.lipschitz_total
     yield UpperBound(whole * _reach(spec), "the centre of the set"), True
     linear = losses == LINEAR
     if linear and spec.constraint.is_ball:

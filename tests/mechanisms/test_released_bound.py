@@ -150,6 +150,17 @@ def test_a_rounded_loss_adds_what_rounding_may(inner, fields):
     assert (risk <= found.info["bound_released_95"]).all()
 
 
+@pytest.mark.parametrize(("ridge", "shown"), [(0.0, True), (1.0, False)])
+def test_rows_whose_regulariser_is_weighed_otherwise_show_no_bounds(ridge, shown, tmp_path):
+    """The mechanism weighs it by the declared population, the excess risk by the records."""
+    keys = {"mechanism": "noisy_gd", "mechanism.averaging": "suffix", "ridge": ridge}
+    keys |= {"privacy.relation": "add_remove", "privacy.population": 4560, "epsilon": 100}
+    made = dperm_cli.run(**keys, trials=2, out=tmp_path / "out", progress=False)
+    row = made.trials().iloc[0]
+    found = [row.get(name) for name in ("bound_released", "bound_released_95", "bound_lower")]
+    assert [one is not None and np.isfinite(one) for one in found] == [shown] * 3
+
+
 def test_bounds_about_another_problem_are_left_out():
     shown = {"bound_released": np.ones(2), "bound_released_95": np.ones(2), "chosen": [1, 2]}
     assert move_bounds(shown, None) == {"chosen": [1, 2]}

@@ -22,6 +22,7 @@ from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
+from dperm_cli.mechanisms.shared.released_bound import move_bounds
 from dperm_cli.mechanisms.shared.secure_plan import (
     make_secure_plan,
     require_secure,
@@ -273,7 +274,10 @@ def _release(
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
         kernel_cells.remember(problem, theta)
-    if guarantee.kind != "none" and not problem.data.blocks:  # bounds are about private releases
+    # a declared population weighs the regulariser, so that bounds are about another objective
+    weighs_more = cell.population is not None and not prepared.problem.spec().regulariser.vanishes
+    # bounds are about private releases
+    if guarantee.kind != "none" and not problem.data.blocks and not weighs_more:
         if math.isinf(budget.epsilon):
             budget = replace(budget, epsilon=guarantee.epsilon)
         common |= bounds.choose_best_bounds(
@@ -288,7 +292,8 @@ def _release(
     common["plugins"] = plugin_columns.add_uses(common, plan.events)
     common["seconds"] = seconds
     common["arithmetic"] = describe_arithmetic(cell, kind, grid)
-    rows = make_trial_rows(cell, problem, optimum, theta, common, released.info)
+    shown = move_bounds(released.info, None if weighs_more else 0.0)
+    rows = make_trial_rows(cell, problem, optimum, theta, common, shown)
     if isinstance(spec, KernelSpec) or cell.mechanism.on_queries:
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
