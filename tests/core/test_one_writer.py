@@ -32,7 +32,7 @@ EXCEPTIONS = {
     # written to an open file of core/files.py
     "datasets/shared/stored_arrays.py": Counter({"tofile": 4}),
     # files of its own that grow, whose parts have sums; their folder is renamed when it is whole
-    "core/growing_files.py": Counter({"open": 1, "os.open": 1, "rename": 1}),
+    "core/growing_files.py": Counter({"open": 1, "os.open": 1}),
     # the file of `dperm new`, which must not be there: made anew or refused
     "core/new_plugin.py": Counter({"open": 1}),
     # a worker's own notes in the folder of one sweep, which goes with the sweep
