@@ -42,8 +42,9 @@ def make_outside_line(method: str, audit: Mapping[str, Any]) -> dict[str, str]:
         method: The name that the leaderboard has for it.
         audit: What the file says.
     """
+    claim = audit["claim_epsilon"]  # null in the file where the claim was no number
     return {
-        "method": method, "claim": f"{audit['claim_epsilon']:g}",
+        "method": method, "claim": f"{math.nan if claim is None else claim:g}",
         "delta": f"{audit['claim_delta']:g}", "relation": audit["relation"],
         "records": f"logistic, {audit['records']}, by {audit.get('method', 'pairs')}",
         "verdict": audit["verdict"], "bound": f"{audit['bound']:.3g}", "runs": str(audit["runs"]),

@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.results.leaderboard.site import make_published
+from dperm_cli.runner.studies import experiment_file
+from dperm_cli.runner.verbs import reproduce
 from website import check_site, glossary_links, links, pages, reference
 
 ROOT = pages.ROOT
@@ -20,6 +23,7 @@ SITE = ROOT / "site"
 GLOSSARY = ROOT / "docs" / glossary_links.PAGE
 PICTURES = (".png", ".svg", ".bib", ".ipynb")
 STYLE, SEARCH = "assets/style.css", "assets/iframe-worker.js"
+LEADERBOARD = "leaderboard"  # the experiment, and its folder on the site
 EXTENSIONS: list[Any] = [
     "admonition", "attr_list", "md_in_html", "tables", "def_list",
     {"toc": {"permalink": True, "toc_depth": 3}},
@@ -111,6 +115,14 @@ def make_settings(names: list[str]) -> dict[str, Any]:
     }
 
 
+def write_leaderboard(folder: Path) -> None:
+    """The page of the leaderboard's results that come with dperm, with its tables beside it."""
+    found = experiment_file.load(LEADERBOARD, "full")
+    for name, data in make_published(reproduce.describe(found, [])).items():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
 def build() -> int:
     """Build the site and check it; the exit code."""
     from mkdocs.commands.build import build as write_site
@@ -121,6 +133,7 @@ def build() -> int:
     settings = make_settings(gather())
     config = load_config(config_file=str(ROOT / "website" / "mkdocs.yml"), strict=True, **settings)
     write_site(config)
+    write_leaderboard(SITE / LEADERBOARD)
     code = check_site.main(SITE)
     print(f"built in {time.monotonic() - begun:.0f} s: {SITE / 'index.html'}")
     return code

@@ -6,8 +6,9 @@ import csv
 
 import pytest
 
+from dperm_cli.core.files import write_files
 from dperm_cli.results.leaderboard.peer_table import FILE, write_peers
-from dperm_cli.results.leaderboard.site import SITE, TABLES, write_site
+from dperm_cli.results.leaderboard.site import SITE, TABLES, make_published, write_site
 from tests.browser.test_page import column
 from tests.results.html_study import EVIL
 from tests.results.test_leaderboard import make_row
@@ -41,6 +42,17 @@ def board(browser, folder):
     yield browser
     assert browser.complaints() == []
     assert browser.requests() == []
+
+
+def test_a_published_page_opens_a_line_without_a_link_to_its_record(browser, tmp_path):
+    write_files(tmp_path, make_published({"text": "all", "size": "full"}))
+    browser.view(1280, 900)
+    browser.open(tmp_path / "index.html")
+    browser.click(f"{GRID} tbody tr.row td:nth-child(5)")
+    opened = f"document.querySelector('{GRID} .more-of')"
+    assert "made again by the command" in browser.run(f"{opened}.textContent")
+    assert browser.run(f"{opened}.querySelectorAll('a').length") == 0
+    assert browser.complaints() == browser.requests() == []
 
 
 def count(board):

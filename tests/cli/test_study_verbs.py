@@ -15,6 +15,7 @@ from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.models import machine_file
 
 BASE = ("dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=1",
         "mechanism=noisy_gd", "mechanism.steps=2")  # fmt: skip
@@ -202,6 +203,29 @@ def test_merged_halves_are_the_whole(dperm, study):
     # again, as after a merge that was cut short
     assert dperm("merge", "one", "two", "out=both").code == 0
     assert records(Path("one")) == before
+
+
+def test_a_merge_keeps_which_machine_was_given_which_records(dperm, study):
+    """Of every record that is taken, from the study that it is taken from."""
+    shutil.copytree("a", "b")
+    first, second, third = Store(study).cells()
+    for folder, cells in (("a", (first, second)), ("b", (second, third))):
+        for cell in cells:
+            machine_file.note_cell(Path(folder), cell, {"from": folder})
+    assert dperm("merge", "a", "b", "out=both").code == 0
+    kept = json.loads(Path("both", machine_file.IN_STUDY).read_text())
+    # all three are taken from the first study, which notes nothing of the third
+    assert kept == {first: {"from": "a"}, second: {"from": "a"}}
+    Store(study).path(first).unlink()
+    assert dperm("merge", "a", "b", "out=other").code == 0
+    kept = json.loads(Path("other", machine_file.IN_STUDY).read_text())
+    assert kept == {second: {"from": "a"}}
+
+
+def test_a_merge_without_machines_has_no_file_of_them(dperm, study):
+    shutil.copytree("a", "b")
+    assert dperm("merge", "a", "b", "out=both").code == 0
+    assert not Path("both", machine_file.IN_STUDY).exists()
 
 
 def test_a_merge_takes_a_result_before_a_failure(dperm, study):

@@ -20,7 +20,7 @@ from dperm_cli.results.leaderboard.problem_winners import (
     write_winners,
 )
 from dperm_cli.results.leaderboard.reference import read_reference
-from dperm_cli.results.leaderboard.site import SCRIPTS, make_site
+from dperm_cli.results.leaderboard.site import SCRIPTS, make_published, make_site
 from dperm_cli.results.page import html_page, page_data
 from tests import kept_audits
 
@@ -92,6 +92,15 @@ def test_an_audit_of_a_peer_becomes_a_line():
     assert line["refutable_from"] == "1.26"
     blind = kept_audits.make_outside_line("near", audit | {"refutable_from": math.inf})
     assert blind["refutable_from"] == ""
+
+
+def test_an_audit_of_no_number_is_kept_as_nan():
+    audit = {"claim_epsilon": None, "claim_delta": 1e-6, "relation": "replace_one", "records": "r",
+             "verdict": "not a function of its claim", "bound": 0.0, "runs": 20,
+             "refutable_from": None}  # fmt: skip
+    line = kept_audits.make_outside_line("mine", audit)
+    assert (line["claim"], line["refutable_from"]) == ("nan", "")
+    assert kept_audits.merge([], [line]) == [line]
 
 
 def test_a_place_counts_who_is_better_on_the_problem():
@@ -195,6 +204,19 @@ def test_the_folder_has_the_page_and_its_tables(tmp_path):
     assert [line["record"] for line in lines[:2]] == ["near-key", "far-key"]
     assert {line["file"] for line in lines} == {FILE}
     assert make_site(tmp_path) == made
+
+
+def test_the_published_page_has_the_lines_that_come_with_dperm():
+    """Each with the command that makes it again, and without a file that is not beside it."""
+    made = make_published({"text": "all", "size": "full"})
+    lines = list(csv.DictReader(made["table.csv"].decode().splitlines()))
+    kept = read_reference()
+    assert [line["record"] for line in lines] == [one["record"] for one in kept]
+    assert {line["file"] for line in lines} == {""}
+    assert [float(line["excess_risk"]) for line in lines if line["excess_risk"]] == [
+        one["excess_risk"] for one in kept if one["excess_risk"] is not None
+    ]
+    assert sum(bool(line["command"]) for line in lines) > 0.9 * len(lines)
 
 
 def test_the_page_loads_nothing_and_no_text_runs():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from dperm_cli.cli import main
 from dperm_cli.core.package_paths import find_shipped
@@ -21,9 +22,10 @@ from dperm_cli.results.leaderboard.peer_table import (
     read_peers,
     write_peers,
 )
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.peers import adapter_main, environments, peer_runs
-from dperm_cli.runner.peers.catalogue import CARD, find_peer, list_peers
+from dperm_cli.runner.peers.catalogue import CARD, Peer, find_peer, list_peers
 from dperm_cli.runner.studies import experiment_file
 from dperm_cli.runner.verbs import reproduce
 from dperm_cli.runner.verbs.run import prepare
@@ -175,6 +177,73 @@ def test_a_refusal_and_a_fault_are_told(tmp_path, cells):
     command = [sys.executable, "-I", adapter_main.__file__, str(path), str(problem)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert "ZeroDivisionError" in done.stdout
+
+
+def test_a_method_that_solves_another_problem_has_a_point_without_noise():
+    """By how much its optimum moves is measured: of all whose problem differs by their own word."""
+    same = ("none", "the same problem")
+    for name, peer in PEERS.items():
+        differs = not peer.about["differs"].startswith(same)
+        assert ("find_optimum" in _load(name)) == differs, name
+
+
+def test_noise_falls_to_the_point_without_noise():
+    told = make_told("adassp", epsilon=1e12, rows=2_000)
+    assert run_fit("adassp", told) == pytest.approx(_load("adassp")["find_optimum"](told), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["sklearn_output", "diffprivlib"])
+def test_a_minimiser_without_noise_solves_what_its_ridge_says(name):
+    pytest.importorskip("sklearn")
+    told = make_told(name)
+    theta = _load(name)["find_optimum"](told)
+    ridge = 1.0
+    if name == "sklearn_output":
+        ridge = len(told["x"]) * _load(name)["choose_ridge"](told)
+    slopes = -told["y"] / (1.0 + np.exp(told["y"] * (told["x"] @ theta)))
+    assert told["x"].T @ slopes + ridge * theta == pytest.approx(np.zeros(3), abs=1e-3)
+
+
+def make_peer(folder, optimum):
+    """A method that stays at 0 and whose point without noise is ``optimum``."""
+    about = {"losses": ["logistic"], "kinds": ["approx"], "relations": ["replace_one"],
+             "sets": ["l2_ball"], "packages": ["numpy"]}  # fmt: skip
+    path = folder / "mine.py"
+    path.write_text(
+        f"import numpy as np\nABOUT = {about}\n"
+        "def fit(problem, rng):\n    return np.zeros(problem['x'].shape[1])\n"
+        f"def find_optimum(problem):\n    return {optimum} * np.ones(problem['x'].shape[1])\n"
+    )
+    return Peer("mine", about, path)
+
+
+def test_a_row_says_by_how_much_the_optimum_moves(tmp_path, cells):
+    problem = next(p for p in peer_runs.list_problems(cells) if p.kind == "approx")
+    row = peer_runs.make_row(make_peer(tmp_path, 0.0), problem, Path(sys.executable), make_solver())
+    assert row["optimum_shift"] == pytest.approx(row["floor_excess_risk_per_record"], rel=1e-6)
+    assert row["optimum_shift"] == pytest.approx(row["excess_risk_per_record_median"])
+    # far outside of the set: the point is projected before it is scored
+    far = peer_runs.make_row(make_peer(tmp_path, 1e6), problem, Path(sys.executable), make_solver())
+    point = problem.prepared.problem.constraint.project(np.full((1, row["p"]), 1e6))[0]
+    risk = float(problem.prepared.problem.objective(point))
+    at_rest = float(problem.prepared.problem.objective(np.zeros(row["p"])))
+    moved = (far["optimum_shift"] - row["optimum_shift"]) * row["n"]
+    assert moved == pytest.approx(risk - at_rest, rel=1e-6)
+
+
+def test_a_peer_is_given_sparse_rows_as_dense_ones():
+    """Signs and zeros as they are."""
+    rows = np.array([[0.0, 0.5], [-1.0, 0.0]])
+    assert np.array_equal(peer_runs.make_dense(csr_array(rows)), rows)
+    assert peer_runs.make_dense(rows) is rows
+
+
+def test_a_table_that_is_too_large_for_dense_rows_is_refused(cells, monkeypatch):
+    problem = next(p for p in peer_runs.list_problems(cells) if p.kind == "approx")
+    monkeypatch.setattr(peer_runs, "LARGEST", problem.prepared.problem.data.x.size - 1)
+    row = peer_runs.make_row(find_peer("zcdp_gd"), problem, Path(sys.executable), make_solver())
+    assert row["status"] == "unsupported"
+    assert "numbers in dense rows" in row["reason"]
 
 
 def test_what_is_not_installed_is_absent_and_what_cannot_be_is_refused(tmp_path, cells):

@@ -28,6 +28,7 @@ def test_the_site_is_whole_and_asks_no_other_host():
     built = {path.relative_to(SITE).as_posix() for path in check_site.list_pages(SITE)}
     expected = {*pages.find_sources().values(), *pages.MADE}
     assert {name.removesuffix(".md") + ".html" for name in expected} - built == set()
+    assert "leaderboard/index.html" in built
 
 
 @needs_site

@@ -21,7 +21,7 @@ _KINDS = {
     "constraint": ("text", "", "The set of points."),
     "constraint_radius": ("float", "", "Its radius."),
     "relation": ("text", "", "What neighbours are."),
-    "guarantee": ("text", "", "pure or approx, as asked for."),
+    "guarantee": ("text", "", "pure, approx or local, as asked for."),
     "epsilon": ("float", "", "What was asked for."),
     "delta": ("float", "", "What was asked for."),
     "status": ("text", "", "ok, unsupported (a refusal), failed, absent (not installed)."),
@@ -50,6 +50,11 @@ _KINDS = {
         "Largest bound of an audit of the method at this epsilon and "
         "relation, by its own pair and at the delta of audits.csv; empty: none.",
     ),
+    "optimum_shift": (
+        "float",
+        "per record",
+        "Of a peer that solves another problem: the excess risk of its point without noise.",
+    ),
     "seconds": ("float", "s", "Of a trial; of peers processor time, of dperm wall time."),
     "memory": ("float", "MiB", "Peak of a peer's process."),
     "versions": (
@@ -72,7 +77,7 @@ _PROBLEM = (
 )  # fmt: skip
 _SAME = (
     *_PROBLEM, "n", "data_fingerprint", "delta", "status", "reason", "trials", "metric",
-    "test_metric", "optimum_metric", "baseline_metric", "seconds",
+    "test_metric", "optimum_metric", "baseline_metric", "optimum_shift", "seconds",
 )  # fmt: skip
 
 

@@ -22,8 +22,10 @@ NUMBERS = (
     "constraint_radius", "ridge", "epsilon", "delta", "n", "p", "trials",
     "excess_risk_per_record_median", "excess_risk_q05", "excess_risk_q95",
     "floor_excess_risk_per_record", "optimum_gap", "test_metric", "optimum_metric",
-    "baseline_metric", "seconds", "memory",
+    "baseline_metric", "optimum_shift", "seconds", "memory",
 )  # fmt: skip
+
+LATER = {"optimum_shift": ""}  # columns that older files do not have, and what they are read as
 
 
 def write_peers(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -44,7 +46,7 @@ def read_peers(path: Path) -> list[dict[str, Any]]:
     with report_read_errors("peers", path):
         lines = list(csv.DictReader(io.StringIO(data.decode())))
         texts = [{name: line[name] or None for name in TEXTS} for line in lines]
-        numbers = [{name: number_in(line[name]) for name in NUMBERS} for line in lines]
+        numbers = [{name: number_in((LATER | line)[name]) for name in NUMBERS} for line in lines]
     return [{**text, **found} for text, found in zip(texts, numbers, strict=True)]
 
 

@@ -12,6 +12,7 @@ from dperm_cli.core.files import read_bytes, report_read_errors
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.leaderboard.entries import COLUMNS, Entry, list_entries
+from dperm_cli.results.leaderboard.peer_table import LATER
 
 NAME = "leaderboard"  # the word for these results in the place of a study
 FILE = "results.csv"  # the table.csv of the leaderboard's page, beside its experiment's claims
@@ -38,8 +39,11 @@ def read_reference(path: Path | None = None) -> list[Entry]:
     with report_read_errors(NAME, path):
         lines = list(csv.DictReader(data.decode().splitlines()))
         return [
-            {name: number_in(line[name]) if name in _NUMBERS else line[name] for name in COLUMNS}
-            for line in lines
+            {
+                name: number_in(line[name]) if name in _NUMBERS else line[name] or None
+                for name in COLUMNS
+            }
+            for line in (LATER | found for found in lines)
         ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dperm_cli.core.files import write_files
 from dperm_cli.core.package_paths import find_shipped
-from dperm_cli.results.leaderboard.entries import COLUMNS, list_entries
+from dperm_cli.results.leaderboard.entries import COLUMNS, Entry, list_entries
 from dperm_cli.results.leaderboard.mean_ranks import pack_ranks, rank_entries, write_ranks
 from dperm_cli.results.leaderboard.method_cards import list_cards
 from dperm_cli.results.leaderboard.peer_table import FILE, read_peers
@@ -16,6 +18,7 @@ from dperm_cli.results.leaderboard.problem_winners import (
     tell_winners,
     write_winners,
 )
+from dperm_cli.results.leaderboard.reference import read_reference
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.results.records.store import Snapshot
@@ -93,12 +96,39 @@ def make_site(out: Path) -> dict[str, bytes]:
     rows = summarise(store.read_all(manifest.get("cells") or store.cells()))
     audits = read_audits(str(about.get("id") or SITE))
     entries = list_entries(rows, read_peers(out / FILE), audits, manifest.get("versions"))
+    return pack_site(entries, audits, about, [str(word) for word in manifest.get("argv") or ()])
+
+
+def make_published(about: Mapping[str, Any]) -> dict[str, bytes]:
+    """The site's files from the results that come with dperm; their records are not beside it.
+
+    Args:
+        about: What the manifest of a study says of the experiment.
+    """
+    entries = [{**entry, "file": None} for entry in read_reference()]
+    return pack_site(entries, read_audits(SITE), about, [])
+
+
+def pack_site(
+    entries: Sequence[Entry],
+    audits: list[dict[str, str]],
+    about: Mapping[str, Any],
+    argv: list[str],
+) -> dict[str, bytes]:
+    """The page and the tables of all lines.
+
+    Args:
+        entries: The lines.
+        audits: Audits of claims that are kept.
+        about: The experiment: its text, its size, what the adapters of its peers state.
+        argv: The command that made the lines, where it is known.
+    """
     groups, winners = rank_entries(entries), list_winners(entries)
     lines = [[entry.get(name) for name in COLUMNS] for entry in entries]
     made = {
         "title": "Private learning with convex losses",
         "lede": f"{about.get('text', '')} · size={about.get('size', '')}",
-        "argv": [str(word) for word in manifest.get("argv") or ()],
+        "argv": argv,
         "rows": page_data.pack_rows(entries),
         "columns": COLUMNS,
         "shown": list(_SHOWN),

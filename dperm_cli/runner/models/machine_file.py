@@ -24,10 +24,20 @@ _MOST_MACHINES, _MOST_RANGES = 20, 6  # on a page
 
 def note_cell(out: Path, cell: str, noted: Mapping[str, Any]) -> None:
     """Keep what is noted of a cell in the study's file."""
-    path = out / IN_STUDY
-    found = _read_map(path) or {}
-    text = json.dumps({**found, cell: noted}, indent=2, sort_keys=True)
-    write_atomically(path, text.encode() + b"\n")
+    _add(out, {cell: noted})
+
+
+def copy_cells(out: Path, sources: Mapping[str, Path]) -> None:
+    """Keep what other studies note of their cells.
+
+    Args:
+        out: The study that has the cells' records now.
+        sources: By cell, the study from which its record was taken.
+    """
+    known = {source: _read_map(source / IN_STUDY) or {} for source in set(sources.values())}
+    noted = {cell: known[source][cell] for cell, source in sources.items() if cell in known[source]}
+    if noted:
+        _add(out, noted)
 
 
 def write_beside(model: OutputFile, out: Path, cell: str) -> None:
@@ -58,6 +68,12 @@ def read_beside(model: str) -> str | None:
     if (found or {}).get(_MODEL) != hash_sha256(read_bytes(Path(model)) or b""):
         raise InputError("MODEL", model, f"{path} is of another model: {move}")
     return told
+
+
+def _add(out: Path, noted: Mapping[str, Any]) -> None:
+    found = _read_map(out / IN_STUDY) or {}
+    text = json.dumps({**found, **noted}, indent=2, sort_keys=True)
+    write_atomically(out / IN_STUDY, text.encode() + b"\n")
 
 
 def _describe(found: Mapping[str, Any]) -> str:

@@ -37,9 +37,11 @@ def main(adapter: str, problem: str) -> dict[str, Any]:
         except Refused as reason:
             return {"status": "unsupported", "reason": str(reason)}
         points.append(np.asarray(point, dtype=float).ravel().tolist())
+    optimum = module["find_optimum"](told) if "find_optimum" in module else None
     return {
         "status": "ok",
         "theta": points,
+        "optimum": None if optimum is None else np.ravel(optimum).tolist(),
         "seconds": (time.process_time() - begin) / max(1, len(points)),
         "memory": measure_memory(),
         "versions": list_versions(module["ABOUT"]["packages"]),

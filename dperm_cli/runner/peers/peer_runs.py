@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import first_words, open_atomically, write_atomically
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.core.seeds import seed_sequence
@@ -28,6 +27,7 @@ from dperm_cli.runner.peers import environments
 from dperm_cli.runner.peers.catalogue import MAIN, Peer, find_peer
 
 KINDS = ("pure", "approx")
+LARGEST = 5_000_000  # numbers of a table that a peer is given, as dense rows
 _SECONDS = 900.0  # the most that an adapter may take on one problem
 _PROBLEM = ("dataset", "loss", "constraint", "ridge", "lasso")  # keys of a cell's configuration
 
@@ -125,6 +125,8 @@ def make_row(
     made: Row = {"status": "unsupported", "reason": reason}
     if reason is None and python is None:
         made = {"status": ABSENT, "reason": f"not installed: dperm peers install {peer.name}"}
+    elif reason is None and data.x.shape[0] * data.x.shape[1] > LARGEST:
+        made = {"status": "unsupported", "reason": f"more than {LARGEST:,} numbers in dense rows"}
     elif reason is None and python is not None:
         made = run_adapter(peer, problem, python)
     trials: list[Row] = [common | {"status": made["status"], "reason": made.get("reason")}]
@@ -132,13 +134,16 @@ def make_row(
         points = target.constraint.project(np.array(made["theta"], dtype=float))
         optimum = solve(target)
         facts = common | run_cell.describe_optimum(target, optimum) | {"seconds": made["seconds"]}
+        if made["optimum"] is not None:
+            moved = target.objective(target.constraint.project(np.array([made["optimum"]]))[0])
+            made["optimum_shift"] = max(0.0, float(moved) - optimum.value) / data.n
         trials = []
         for point in points:
             excess = float(target.objective(point)) - optimum.value
             risk = {"excess_risk": excess, "excess_risk_per_record": excess / data.n}
             trials.append(facts | metrics.score(target, point) | risk | {"status": "ok"})
-    about = {"memory": made.get("memory"), "versions": made.get("versions"), "origin": "run"}
-    return {**summarise_cell(trials), **about}
+    about = {name: made.get(name) for name in ("memory", "versions", "optimum_shift")}
+    return {**summarise_cell(trials), **about, "origin": "run"}
 
 
 def run_adapter(peer: Peer, problem: PeerProblem, python: Path) -> Row:
@@ -162,18 +167,21 @@ def run_adapter(peer: Peer, problem: PeerProblem, python: Path) -> Row:
     return answer
 
 
+def make_dense(rows: Any) -> np.ndarray:
+    """The rows as a peer is given them."""
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
 def _tell_problem(peer: Peer, problem: PeerProblem) -> Iterator[tuple[str, Any]]:
     """What an adapter is given, by name: records, and public facts of the problem."""
     prepared, budget = problem.prepared, problem.budget
     target, cell, spec = prepared.problem, prepared.cell, prepared.problem.spec()
-    if not isinstance(target.data.x, np.ndarray):
-        raise InputError("dataset", target.data.name, "peers take dense rows alone")
     seeds = [
         int(seed_sequence(cell.seed or 0, "peer", peer.name, problem.identify(peer), trial)
             .generate_state(1)[0])
         for trial in range(cell.trials)
     ]  # fmt: skip
-    yield from (("x", target.data.x), ("y", target.data.y), ("seeds", np.array(seeds)))
+    yield from (("x", make_dense(target.data.x)), ("y", target.data.y), ("seeds", np.array(seeds)))
     facts: Mapping[str, Any] = {
         "loss": target.loss.name, "constraint": target.constraint.name,
         "radius": target.constraint.radius, "epsilon": budget.epsilon, "delta": budget.delta,

@@ -17,6 +17,7 @@ from dperm_cli.results.ledger.release_log_lines import Entry, Gap
 from dperm_cli.results.records import given_names
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
+from dperm_cli.runner.models.machine_file import copy_cells
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.verbs import report, run
 
@@ -53,6 +54,7 @@ def _merge_records(
             raise StorageError(f"{source.path(cell)}: has gone")
         if source is not target:
             write_atomically(target.path(cell), data)
+    copy_cells(target.out, {cell: source.out for cell, source in found.items()})
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
     made = report.make_report(target.out, trust=True, others=sources)

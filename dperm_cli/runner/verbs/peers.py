@@ -22,8 +22,8 @@ VERBS = ("list", "install", "remove", "run")
 _TOLD = (
     "status", "reason", "dataset", "loss", "constraint", "constraint_radius", "relation",
     "guarantee", "epsilon", "delta", "n", "p", "trials", "excess_risk_per_record_median",
-    "floor_excess_risk_per_record", "test_metric", "optimum_metric", "baseline_metric", "seconds",
-    "memory", "versions", "key",
+    "floor_excess_risk_per_record", "test_metric", "optimum_metric", "baseline_metric",
+    "optimum_shift", "seconds", "memory", "versions", "key",
 )  # fmt: skip
 
 

@@ -12,11 +12,17 @@ function shownRows() {
   return rows.filter((row) => FILTERS.every((name) => !filter[name] || said(row[name]) === filter[name]) && matches(row, words, SEARCHED));
 }
 
+// Where the record lies; a published page has no records beside it.
+function linkRecord(row) {
+  if (!row.file) return h("span", {}, row.record + ", made again by the command");
+  return h("span", {}, h("a", { href: "../" + row.file }, row.file), row.file.includes(row.record) ? null : ", key " + row.record);
+}
+
 // What stands behind the numbers of a line: its record, its command and its versions.
 function details(row) {
   const rest = study.details.filter((name) => !["command", "record", "file", "versions", "problem"].includes(name));
   return h("div", {},
-    pairs([["record", h("span", {}, h("a", { href: "../" + row.file }, row.file), row.file.includes(row.record) ? null : ", key " + row.record)], ["versions", row.versions]]),
+    pairs([["record", linkRecord(row)], ["versions", row.versions]]),
     row.command ? command(row.command) : null,
     h("div", { class: "columns apart" }, h("dl", { class: "pairs" }, rest
       .filter((name) => row[name] !== null && row[name] !== "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,16 @@ ABOUT = {
 
 def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
     """The solution of the noisy normal equations."""
+    return _solve(problem, rng.normal)
+
+
+def find_optimum(problem: dict[str, Any]) -> np.ndarray:
+    """The point that the method has without its noise, at the ridge of these records."""
+    return _solve(problem, lambda size=None: 0.0 if size is None else np.zeros(size))
+
+
+def _solve(problem: dict[str, Any], draw: Callable[..., Any]) -> np.ndarray:
+    """The normal equations with standard normals of a source."""
     x, y = problem["x"], problem["y"]
     p = x.shape[1]
     bound, size = float(problem["row_bound"]), float(problem["target_bound"])
@@ -36,10 +47,10 @@ def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
     square_noise = unit * bound**2 * (math.sqrt(2.0) if is_replaced else 1.0)
     cross_noise = unit * bound * size * (2.0 if is_replaced else 1.0)
     square = x.T @ x
-    least = float(np.linalg.eigvalsh(square)[0]) + unit * bound**2 * rng.normal()
+    least = float(np.linalg.eigvalsh(square)[0]) + unit * bound**2 * draw()
     least = max(least - unit * bound**2 * math.sqrt(2.0 * math.log(6.0 / FAILURE)), 0.0)
     wanted = square_noise * math.sqrt(p * math.log(2.0 * p**2 / FAILURE))
-    upper = np.triu(rng.normal(size=(p, p)))
+    upper = np.triu(draw(size=(p, p)))
     square = square + square_noise * (upper + np.triu(upper, 1).T)
-    cross = x.T @ y + cross_noise * rng.normal(size=p)
+    cross = x.T @ y + cross_noise * draw(size=p)
     return np.linalg.solve(square + max(0.0, wanted - least) * np.eye(p), cross)

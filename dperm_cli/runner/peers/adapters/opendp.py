@@ -46,16 +46,33 @@ def _add_noise(vector: np.ndarray, sensitivity: float, epsilon: float, delta: fl
     return np.array(made(vector.tolist()))
 
 
+def find_optimum(problem: dict[str, Any]) -> np.ndarray:
+    """The point that the method has without its noise, at the same ridge."""
+    if problem["loss"] == "logistic":
+        return _find_minimiser(problem, _choose_ridge(problem))
+    x, y = problem["x"], problem["y"]
+    return _solve(x.T @ x, x.T @ y, problem)
+
+
 def _perturb_minimiser(problem: dict[str, Any]) -> np.ndarray:
+    ridge = _choose_ridge(problem)
+    sensitivity = 2.0 * float(problem["row_bound"]) / (len(problem["x"]) * ridge)
+    theta = _find_minimiser(problem, ridge)
+    return _add_noise(theta, sensitivity, float(problem["epsilon"]), float(problem["delta"]))
+
+
+def _choose_ridge(problem: dict[str, Any]) -> float:
+    n, p = problem["x"].shape
+    slope, epsilon = float(problem["row_bound"]), float(problem["epsilon"])
+    return 2.0 * slope * math.sqrt(p / (n * epsilon)) / float(problem["radius"])
+
+
+def _find_minimiser(problem: dict[str, Any], ridge: float) -> np.ndarray:
     from sklearn.linear_model import LogisticRegression
 
-    x, y, slope = problem["x"], problem["y"], float(problem["row_bound"])
-    n, p = x.shape
-    epsilon, radius = float(problem["epsilon"]), float(problem["radius"])
-    ridge = 2.0 * slope * math.sqrt(p / (n * epsilon)) / radius
-    made = LogisticRegression(C=1.0 / (n * ridge), fit_intercept=False, tol=1e-10, max_iter=10_000)
-    theta = made.fit(x, y).coef_.ravel()
-    return _add_noise(theta, 2.0 * slope / (n * ridge), epsilon, float(problem["delta"]))
+    strength = len(problem["x"]) * ridge
+    made = LogisticRegression(C=1.0 / strength, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    return made.fit(problem["x"], problem["y"]).coef_.ravel()
 
 
 def _solve_moments(problem: dict[str, Any]) -> np.ndarray:
@@ -71,8 +88,13 @@ def _solve_moments(problem: dict[str, Any]) -> np.ndarray:
     square = np.zeros((p, p))
     square[upper] = noisy[:many] * units[0]
     square += np.triu(square, 1).T
-    rho = (math.sqrt(math.log(1.0 / told[1]) + told[0]) - math.sqrt(math.log(1.0 / told[1]))) ** 2
-    ridge = units[0] * math.sqrt(p / rho)
+    return _solve(square, noisy[many:] * units[1], problem)
+
+
+def _solve(square: np.ndarray, cross: np.ndarray, problem: dict[str, Any]) -> np.ndarray:
+    """Normal equations with a ridge as large as the noise is, from public facts."""
+    epsilon, log = float(problem["epsilon"]), math.log(1.0 / float(problem["delta"]))
+    rho = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+    ridge = math.sqrt(2.0) * float(problem["row_bound"]) ** 2 * math.sqrt(len(square) / rho)
     values, vectors = np.linalg.eigh(square)
-    inverse = vectors / (np.maximum(values, 0.0) + ridge)
-    return inverse @ (vectors.T @ (noisy[many:] * units[1]))
+    return vectors / (np.maximum(values, 0.0) + ridge) @ (vectors.T @ cross)

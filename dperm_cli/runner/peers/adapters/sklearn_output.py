@@ -24,14 +24,24 @@ ABOUT = {
 
 def fit(problem: dict[str, Any], rng: np.random.Generator) -> np.ndarray:
     """The minimiser and noise with density proportional to exp(-epsilon |b| / sensitivity)."""
+    n, p = problem["x"].shape
+    scale = 2.0 * float(problem["row_bound"]) / (n * choose_ridge(problem))
+    away = rng.normal(size=p)
+    length = rng.gamma(p, scale / float(problem["epsilon"]))
+    return find_optimum(problem) + length * away / np.linalg.norm(away)
+
+
+def find_optimum(problem: dict[str, Any]) -> np.ndarray:
+    """The minimiser around which the noise is put."""
     from sklearn.linear_model import LogisticRegression
 
-    x, y, slope = problem["x"], problem["y"], float(problem["row_bound"])
-    n, p = x.shape
-    epsilon = float(problem["epsilon"])
-    ridge = 2.0 * slope * math.sqrt(p / (n * epsilon)) / float(problem["radius"])
-    made = LogisticRegression(C=1.0 / (n * ridge), fit_intercept=False, tol=1e-10, max_iter=10_000)
-    theta = made.fit(x, y).coef_.ravel()
-    away = rng.normal(size=p)
-    length = rng.gamma(p, 2.0 * slope / (n * ridge * epsilon))
-    return theta + length * away / np.linalg.norm(away)
+    strength = len(problem["x"]) * choose_ridge(problem)
+    made = LogisticRegression(C=1.0 / strength, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    return made.fit(problem["x"], problem["y"]).coef_.ravel()
+
+
+def choose_ridge(problem: dict[str, Any]) -> float:
+    """The ridge of the mean loss, from public facts."""
+    n, p = problem["x"].shape
+    slope, epsilon = float(problem["row_bound"]), float(problem["epsilon"])
+    return 2.0 * slope * math.sqrt(p / (n * epsilon)) / float(problem["radius"])
