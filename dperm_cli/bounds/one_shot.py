@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaincinv, gammaln, hyp1f1, lambertw, ndtr
 
 from dperm_cli.core.memo import MIB, memoise
@@ -83,6 +82,8 @@ def _list_angles(p: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _find_largest(function, longest: float) -> float:
     """The largest value on [0, longest] of a function with one peak."""
+    from scipy.optimize import minimize_scalar  # longer to import than most runs take
+
     tried = np.linspace(0.0, longest, _GRID)[1:]
     values = [function(x) for x in tried]
     place = int(np.argmax(values))

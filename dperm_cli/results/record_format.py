@@ -24,6 +24,7 @@ from dperm_cli import __version__
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.parquet_files import ParquetReader
+from dperm_cli.results.records.arrow_columns import column_of
 from dperm_cli.results.records.schema import (
     COLUMNS,
     DIAGNOSTICS,
@@ -75,7 +76,8 @@ def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) 
     import pyarrow.parquet as pq
 
     without = tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(without))
+    kinds = arrow_schema(without)
+    table = pa.Table.from_arrays([column_of(rows, field) for field in kinds], schema=kinds)
     sink = pa.BufferOutputStream()
     few = len(rows) <= _FEW_ROWS
     options = {"compression": "none" if few else "zstd", "use_dictionary": not few}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import Identity, Projection
@@ -269,6 +268,8 @@ def _make_exact(atoms: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """
     exact, *_ = np.linalg.lstsq(atoms.T, target, rcond=1e-13)
     if np.min(exact, initial=0.0) < 0.0:
+        from scipy.optimize import nnls
+
         exact, _ = nnls(atoms.T, target, maxiter=1000 + 20 * len(atoms))
     return exact if float(length(exact @ atoms - target)) <= _CLOSE else None
 

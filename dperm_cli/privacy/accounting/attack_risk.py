@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from scipy import optimize
-
 from dperm_cli.privacy.accounting import accountant
 from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person, sum_of_steps
 from dperm_cli.privacy.budget import Guarantee
@@ -93,6 +91,8 @@ class TradeOff:
 
     def bound_success(self, rate: float) -> float:
         """1 - f at a rate, or the success of a guess from that prior: by a search for the pair."""
+        from scipy import optimize
+
         found = [bound_rate(rate, *pair) for pair in self._pairs]
         best = min(range(len(found)), key=found.__getitem__)
         ends = (self._levels[max(best - 1, 0)], self._levels[min(best + 1, _POINTS)])

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import optimize
-
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
@@ -175,6 +173,8 @@ def choose_order(epsilon: float, delta: float) -> tuple[float, float]:
     >>> round(order, 1), round(room, 3)
     (22.0, 0.535)
     """
+
+    from scipy import optimize
 
     def negative_share(log_order: float) -> float:
         order = 1.0 + math.exp(log_order)

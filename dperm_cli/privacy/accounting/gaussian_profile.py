@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
+
+from dperm_cli.core.brent import find_root
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALL_MU = 0.25
@@ -95,4 +95,4 @@ def _mills_gap(low: float, width: float) -> float:
 
 def root(f: Callable[[float], float], low: float, high: float, relative: float = 1e-14) -> float:
     """The root of f between two points of opposite sign, by Brent's method."""
-    return cast(float, brentq(f, low, high, xtol=1e-300, rtol=np.float64(relative), maxiter=500))
+    return find_root(f, low, high, xtol=1e-300, rtol=relative, steps=500)

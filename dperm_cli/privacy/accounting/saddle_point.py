@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.optimize import minimize_scalar
-
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.random_stopping import RenyiBound
@@ -116,6 +114,8 @@ def find_saddle_at_delta(composition: Composition, log_delta: float) -> Saddle:
 
 def renyi_epsilon(composition: Composition, log_delta: float) -> float:
     """Renyi's upper bound on epsilon at delta, its tilt refined beyond what a saddle needs."""
+
+    from scipy.optimize import minimize_scalar  # longer to import than most runs take
 
     def bound(log_tilt: float) -> float:
         tilt = math.exp(log_tilt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import nnls
 
 from dperm_cli.problem.cone_program import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length
@@ -144,5 +143,7 @@ class Hull(ConvexSet):
 
 def solve_nonnegative(system: np.ndarray, target: np.ndarray) -> np.ndarray:
     """argmin |system w - target| over w >= 0."""
+    from scipy.optimize import nnls
+
     found, _ = nnls(system, target, maxiter=max(1000, 20 * system.shape[1]))
     return found
