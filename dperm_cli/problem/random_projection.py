@@ -19,6 +19,7 @@ from dperm_cli.loops import row_maps
 KINDS = ("gaussian", "rademacher", "sparse_sign", "sphere", "cube", "fast")
 MOST_ENTRIES = 200_000_000  # most entries of a stored matrix: 1.6 GB
 _BLOCK_ENTRIES = 8_000_000  # entries of a dense block of rows: 64 MB
+_POWER_STEPS = 20
 _NONZEROS = 8  # most nonzero entries in a column of sparse signs
 
 
@@ -186,6 +187,21 @@ def norm(phi: Projection) -> float:
     if isinstance(phi, Cosines):
         return phi.factor  # at most: some rows and columns of an orthonormal matrix
     return math.sqrt(max(float(np.linalg.eigvalsh(gram(phi))[-1]), 0.0)) * (1.0 + 1e-12)
+
+
+def exceeds(phi: Projection, bound: float) -> bool:
+    """Whether |Phi| is certainly above a bound: some |Phi^T y| / |y| is, for a y of 20 steps.
+
+    A step costs two products with Phi, where ``norm`` needs the matrix of ``gram``.
+    """
+    y = np.ones(phi.m)
+    for _ in range(_POWER_STEPS):
+        y /= max(float(np.linalg.norm(y)), 1e-300)
+        back = phi.back(y)
+        if float(np.linalg.norm(back)) > (1.0 + 1e-9) * bound:
+            return True
+        y = phi.apply(back[None])[0]
+    return False
 
 
 def gram(phi: Projection) -> np.ndarray:

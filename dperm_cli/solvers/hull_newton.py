@@ -5,6 +5,7 @@ The points and dual points are candidates; ``optimum`` computes what they certif
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -23,12 +24,15 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether the set is such a hull, the loss has curvature and no l1 norm is added."""
+    """Whether the set is such a hull, the loss has curvature and no l1 norm is added.
+
+    The Hessian is held as a matrix, which its order limits, unless it is a ridge alone.
+    """
     return (
         problem.constraint.mixtures is not None
         and problem.loss.hessian is not None
         and problem.lasso == 0
-        and problem.p <= _LARGEST_ORDER
+        and (problem.p <= _LARGEST_ORDER or _is_round(problem))
     )
 
 
@@ -41,17 +45,34 @@ def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
         if gap <= 0:
             return
         gradient = problem.gradient(here)
-        hessian = dual_points.hessian(problem, here)
-        hessian[np.diag_indices(problem.p)] += _DAMPING * np.trace(hessian) / problem.p
-        if not np.any(hessian):
-            hessian = None
-        linear = (here if hessian is None else hessian @ here) - gradient
+        hessian, linear = _find_model(problem, here, gradient)
         ahead, other = hull_quadratic.solve(body, hessian, linear, mixture)
         body.remember(ahead, other)
         step = conic.find_step(problem, here, ahead, float(gradient @ (ahead - here)))
         if step == 0.0:
             return
         here, mixture = (ahead, other) if step == 1.0 else _between(body, mixture, other, step)
+
+
+def _is_round(problem: Problem) -> bool:
+    """Whether the loss is linear: a ridge is then all the curvature."""
+    return problem.loss.affine_margin == math.inf and problem.penalty.ridge > 0
+
+
+def _find_model(
+    problem: Problem, here: np.ndarray, gradient: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """H, None for I, and b of a model <v, H v> / 2 - <b, v>, up to a factor, about ``here``.
+
+    With a linear loss and a ridge it is the objective, whose minimiser is the projection of b.
+    """
+    if _is_round(problem):
+        return None, here - gradient / problem.penalty.ridge
+    hessian = dual_points.hessian(problem, here)
+    hessian[np.diag_indices(problem.p)] += _DAMPING * np.trace(hessian) / problem.p
+    if not np.any(hessian):
+        return None, here - gradient
+    return hessian, hessian @ here - gradient
 
 
 def _between(

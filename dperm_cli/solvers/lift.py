@@ -28,6 +28,7 @@ _ENTER = 200  # columns that enter a linear program at a time
 _MOST_AT_ONCE = 30_000_000  # numbers in all atoms of a hull whose program is solved at once: 240 MB
 _TIGHT = 1e-9  # the violation of a dual constraint at which its column enters
 _NEAR = 1e-6  # of the gauge: a proof this close is enough where a closer one takes hours
+_LIGHT = 1e-12  # weights up to this are what rounding leaves
 _CLOSE = 1e-9  # of the radius: a residual that a linear program may leave
 
 
@@ -129,9 +130,9 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
     A linear program over all atoms finds it, and prices y prove it: <y, v - c> over the largest
     <y, a - c> is always a lower bound. Where the atoms are too many, or the prices prove less than
     that, a mixture that makes v is found by projecting it. It is the best one where a price with
-    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise, and unless prices prove it to
-    a millionth, programs over some of the atoms say which others to look at, until none is left
-    that would lower the sum.
+    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all; the shortest of these is looked for.
+    Otherwise, and unless prices prove it to a millionth, programs over some of the atoms say which
+    others to look at, until none is left that would lower the sum.
 
     The hull may remember another mixture of v, from the search that led there. That search saw the
     records, and which mixture it used is not released with v: theta has to follow from v alone.
@@ -170,13 +171,37 @@ class _Search:
         return inside and (1.0 - apart) * self.total() <= self.lower
 
     def project(self, v: np.ndarray) -> None:
-        """A mixture of sum 1 that makes v, or the point nearest to it."""
+        """A mixture of sum 1 that makes v, or the point nearest to it, and its price."""
         _, known = hull_quadratic.solve(self._hull, None, v)
         if np.sum(known.weights) < self.total():
             self.best = (known.labels, known.weights)
         self._labels = np.union1d(self._labels, known.labels)
-        self._price = _even_price(self._atoms(known.labels))
-        self._prove(self._price)
+        self._find_price(known.labels[known.weights > _LIGHT])
+
+    def _find_price(self, face: np.ndarray) -> None:
+        """The shortest y with <y, a> = 1 on a face's atoms and <y, a> <= 1 on all, if there is one.
+
+        Of the latter those are asked for that were found to be broken so far.
+        """
+        atoms = self._atoms(face)
+        even, span = _even_price(atoms), np.linalg.qr(atoms.T)[0]
+        self._price = price = even
+        broken = face[:0]
+        self._prove(price)
+        for _ in range(_ROUNDS):
+            if self.is_proved(_NEAR):
+                return
+            largest = _largest(self._hull, price, self._centre, self._scale)
+            fresh = np.setdiff1d(largest, np.append(broken, face))
+            if not len(fresh):
+                return
+            broken = np.append(broken, fresh)
+            others = self._atoms(broken)
+            step = _least_step(others - (others @ span) @ span.T, 1.0 - others @ even)
+            if step is None:
+                return
+            price = even + step
+            self._prove(price)
 
     def solve_at_once(self) -> None:
         """The program over all atoms, where they fit."""
@@ -217,7 +242,7 @@ class _Search:
 
     def _keep(self, labels: np.ndarray, weights: np.ndarray) -> None:
         """The weights, made exact, if their sum is less than the best one's."""
-        used = labels[weights > 1e-12]
+        used = labels[weights > _LIGHT]
         exact = _make_exact(self._atoms(used), self._target)
         if exact is not None and np.sum(exact) < self.total():
             kept = exact > 0.0
@@ -228,6 +253,19 @@ def _even_price(atoms: np.ndarray) -> np.ndarray:
     """The shortest y with <y, a> = 1 for the rows of atoms [k, m]."""
     price, *_ = np.linalg.lstsq(atoms, np.ones(len(atoms)), rcond=1e-12)
     return price
+
+
+def _least_step(rows: np.ndarray, room: np.ndarray) -> np.ndarray | None:
+    """The shortest z with rows z <= room; None where there is none.
+
+    With u >= 0 of least |rows^T u|^2 + (<room, u> + 1)^2 it is along -rows^T u: the problem of a
+    least distance, written as one of nonnegative least squares.
+    """
+    system = -np.vstack([rows.T, room])
+    target = np.append(np.zeros(rows.shape[1]), 1.0)
+    weights, _ = nnls(system, target, maxiter=1000 + 20 * len(rows))
+    left = system @ weights - target
+    return None if left[-1] > -_CLOSE else -left[:-1] / left[-1]
 
 
 def _scores(hull: Atomic, price: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:

@@ -7,7 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm_cli.solvers import perturbed_minimiser
+from dperm_cli.core import registry
+from dperm_cli.problem.random_projection import draw
+from dperm_cli.sets.shared import image_set
+from dperm_cli.sets.shared.vertex_hull import Hull
+from dperm_cli.solvers import hull_newton, perturbed_minimiser
 from dperm_cli.solvers.optimum import solve
 from tests.conftest import small_problem
 
@@ -37,6 +41,38 @@ def test_bound_covers_the_true_distance():
     exact = problem.constraint.project(-(slope + tilts) / 40.0)
     assert np.all(np.linalg.norm(points - exact, axis=1) <= bounds)
     assert np.all(bounds <= 1e-8)
+
+
+def test_a_linear_loss_over_a_hull_needs_no_matrix(monkeypatch):
+    """The projection of one point, in however many dimensions. Hessians are held in up to 3000, and
+    beyond that the problem was left to steps that proved nothing. Both ways lead to one point."""
+    inner, phi = (
+        registry.load("constraint", "l1_ball")(radius=1.0, p=60),
+        draw("gaussian", 12, 60, 0),
+    )
+    body = image_set.image(inner, phi)
+    problem = replace(small_problem(loss="linear", p=12), constraint=body, ridge=2.0 / 40)
+    tilts = 3.0 * np.random.default_rng(5).standard_normal((4, 12))
+    distance = perturbed_minimiser.provable_distance(problem.spec(), 2.0, 15.0)
+    monkeypatch.setattr(hull_newton, "_LARGEST_ORDER", 11)
+    assert hull_newton.applies(problem)
+    assert not hull_newton.applies(replace(problem, loss=small_problem(p=12).loss))
+    assert not hull_newton.applies(replace(problem, ridge=0.0))
+    points, bounds = perturbed_minimiser.locate(problem, tilts, 2.0, distance)
+    assert np.all(bounds <= distance)
+    assert np.all(body.contains(points))
+    np.testing.assert_array_equal(
+        perturbed_minimiser.locate(problem, tilts, 2.0, distance)[0], points
+    )
+    slope = problem.data_gradient(np.zeros(12))
+    columns = phi.columns(np.arange(60))
+    exact = Hull(np.vstack([columns, -columns])).project(-(slope + tilts) / 2.0)
+    assert np.all(np.linalg.norm(points - exact, axis=1) <= bounds)
+    # a ridge as a matrix: the way that problems of fewer dimensions went
+    monkeypatch.setattr(hull_newton, "_LARGEST_ORDER", 3000)
+    monkeypatch.setattr(hull_newton, "_is_round", lambda problem: False)
+    others, other_bounds = perturbed_minimiser.locate(problem, tilts, 2.0, distance)
+    assert np.all(np.linalg.norm(points - others, axis=1) <= bounds + other_bounds)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "huberized_hinge", "multinomial"])

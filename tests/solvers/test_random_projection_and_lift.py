@@ -67,6 +67,8 @@ def test_maps_columns_and_transposes_agree(kind):
     assert exact <= random_projection.norm(phi) * (1 + 1e-12)
     if kind != "fast":
         assert random_projection.norm(phi) == pytest.approx(exact)
+    assert random_projection.exceeds(phi, 0.9 * exact)
+    assert not random_projection.exceeds(phi, exact * (1 + 1e-12))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,6 +197,18 @@ def test_quadratics_over_a_hull(seed):
     np.testing.assert_allclose(warm, found, atol=1e-12)
 
 
+def test_a_face_of_many_atoms_is_looked_at_to_its_end():
+    """The gap of a point near the middle of a hull in R^500 halves once in more than eight rounds
+    of 32 atoms; a search that gave up then was left with a gap of 0.0015."""
+    phi = draw("gaussian", 500, 1200, 0)
+    hull = image_set.image(a_set("l1_ball", 1200, 1.0), phi).mixtures
+    far = np.random.default_rng(1).standard_normal(500)
+    x = 0.1 * far / np.linalg.norm(far)
+    found, mixture = solve(hull, None, x)
+    assert len(mixture.labels) > 300
+    assert float(hull.support(x - found) - (x - found) @ found) <= 1e-14
+
+
 # lifting ------------------------------------------------------------------------------------------
 
 
@@ -317,6 +331,46 @@ def test_a_point_of_the_boundary_is_not_searched_for_hours(monkeypatch):
     assert 1.0 - 1e-6 < found.lower[0] < 1.0 - 1e-9
     assert found.gauge[0] <= 1.0 + 1e-12
     assert found.residual[0] <= 1e-8
+
+
+def test_a_point_of_a_large_face_is_proved_without_programs(monkeypatch):
+    """The shortest price of the face alone is above 1 on other atoms, the shortest of all is not;
+    without it, programs over thousands of columns followed, for minutes and hours."""
+    phi = draw("gaussian", 200, 700, 0)
+    inner = a_set("l1_ball", 700, 1.0)
+    body = image_set.image(inner, phi)
+    far = np.random.default_rng(1).standard_normal(200)
+    v = body.project(0.25 * far[None] / np.linalg.norm(far))
+    face = body.mixtures.mixture(v[0])[1].labels
+    even = lift._even_price(body.mixtures.atoms.take(face))
+    assert np.max(np.abs(body.mixtures.atoms.scores(even))) > 1.1
+
+    def give_up(search):
+        raise AssertionError("columns are generated")
+
+    monkeypatch.setattr(lift, "_MOST_AT_ONCE", 0)
+    monkeypatch.setattr(lift._Search, "generate_columns", give_up)
+    found = lift.lift(inner, phi, body, v)
+    assert 1.0 - 1e-6 <= found.lower[0] <= 1.0 + 1e-12
+    assert found.gauge[0] == pytest.approx(1.0, abs=1e-12)
+    assert found.residual[0] <= 1e-12
+    assert bool(inner.contains(found.theta[0]))
+
+
+def test_the_shortest_step_within_half_spaces():
+    """Against a general solver; and None where no step is."""
+    rng = np.random.default_rng(7)
+    rows, room = rng.standard_normal((6, 4)), np.array([-0.5, -0.2, 0.3, 1.0, 0.1, 0.4])
+    step = lift._least_step(rows, room)
+    general = minimize(
+        lambda z: 0.5 * z @ z, np.zeros(4), jac=lambda z: z, method="SLSQP",
+        options={"ftol": 1e-15},
+        constraints={"type": "ineq", "fun": lambda z: room - rows @ z, "jac": lambda z: -rows},
+    )  # fmt: skip
+    assert step is not None
+    assert np.max(rows @ step - room) <= 1e-12
+    np.testing.assert_allclose(step, general.x, atol=1e-6)
+    assert lift._least_step(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([-1.0, -1.0])) is None
 
 
 def test_a_lifted_point_follows_from_what_was_released_and_not_from_the_search_for_it():

@@ -180,6 +180,8 @@ def _longest(phi: Projection, clip: float) -> float:
         return min(clip, 1.0)
     if (phi.d / phi.m) ** 0.5 >= 1.1 * clip:  # about |Phi|_F / sqrt(m), which the norm exceeds
         return clip
+    if random_projection.exceeds(phi, clip):
+        return clip
     return min(clip, random_projection.norm(phi))
 
 

@@ -19,6 +19,7 @@ _ROUNDS = 400
 _BATCH = 32
 _SHARE = 0.3  # atoms enter the pool that gain at least this share of what the best one gains
 _GAP = 1e-14
+_LEAD = 1e-15
 _SMALL = 1e-14  # a weight up to this counts as 0
 
 
@@ -40,15 +41,18 @@ def solve(
     """
     work = _Work(body, hessian, b)
     work.begin(start)
-    best, best_gap = work.point(), np.inf
+    best, best_gap, least = work.point(), np.inf, np.inf
     idle = 0
     for _ in range(_ROUNDS):
         v = work.point()
         gap, enough = work.price(v)
-        if gap < 0.5 * best_gap:
+        value = work.value(v)
+        # on a face of many atoms the gap falls slowly at first, while the objective does fall
+        if gap < 0.5 * best_gap or value < least - enough:
             idle = 0
         else:
             idle += 1
+        least = min(value, least)
         if gap < best_gap:
             best, best_gap, kept = v, gap, work.mixture()
         if gap <= enough or idle >= 8 or not work.improve():
@@ -64,6 +68,7 @@ class _Work:
         self._labels = np.zeros(0, dtype=np.int64)
         self._atoms = np.zeros((0, body.p))
         self._bent = self._atoms  # H a for each atom
+        self._pull = np.zeros(0)  # <a, b> for each atom
         self._in: list[int] = []  # the corral, as places in the pool
         self._weights = np.zeros(0)  # of the corral
         self._factor = np.zeros((0, 0))
@@ -86,7 +91,13 @@ class _Work:
         self._refactor()
 
     def point(self) -> np.ndarray:
-        return self._weights @ self._atoms[self._in]
+        # over the whole pool: to pick the corral's rows would copy them
+        spread = np.zeros(len(self._labels))
+        spread[self._in] = self._weights
+        return spread @ self._atoms
+
+    def value(self, v: np.ndarray) -> float:
+        return 0.5 * float((self._slope(v) - self._b) @ v)
 
     def mixture(self) -> Mixture:
         order = np.argsort(self._labels[self._in])
@@ -104,27 +115,33 @@ class _Work:
         signs = scores[ahead] < 0 if self._body.symmetric else np.zeros(len(ahead), dtype=bool)
         self._prune()
         self._join(np.where(signs, ahead + self._body.atoms.count, ahead))
-        size = float(np.linalg.norm(self._b)) + float(np.linalg.norm(down + self._b))
-        radius = self._body.radius
-        return gap, radius * (_GAP * float(np.linalg.norm(down)) + 4e-16 * size)
+        return gap, self._allow(down, _GAP)
 
     def improve(self) -> bool:
-        """Use up the pool; False when none of its atoms could enter the corral."""
-        moved = False
+        """Use up the pool; False when none of its atoms could enter the corral.
+
+        An atom enters once: where rounding is all that is left, some would go in and out for long.
+        """
+        moved, entered = False, []
         for _ in range(4 * len(self._labels) + 16):
             v = self.point()
             down = -self._slope(v)
             lead = self._atoms @ down - float(down @ v)
-            lead[self._in] = -np.inf
+            lead[self._in + entered] = -np.inf
             if not len(lead):
                 break
             best = int(np.argmax(lead))
-            floor = 1e-15 * self._body.radius * float(np.linalg.norm(down))
-            if not lead[best] > floor or not self._enter(best):
+            if not lead[best] > self._allow(down, _LEAD) or not self._enter(best):
                 break
             self._descend()
+            entered.append(best)
             moved = True
         return moved
+
+    def _allow(self, down: np.ndarray, share: float) -> float:
+        """What rounding may do to <down, a - v>, and a share of what that may be."""
+        size = float(np.linalg.norm(self._b)) + float(np.linalg.norm(down + self._b))
+        return self._body.radius * (share * float(np.linalg.norm(down)) + 4e-16 * size)
 
     def _scale(self) -> float:
         if self._hessian is None:
@@ -143,17 +160,19 @@ class _Work:
         self._labels = np.append(self._labels, fresh)
         self._atoms = np.vstack([self._atoms, atoms])
         self._bent = self._atoms if self._hessian is None else np.vstack([self._bent, bent])
+        self._pull = np.append(self._pull, atoms @ self._b)
 
     def _prune(self) -> None:
         """Forget the atoms outside the corral."""
         keep = np.array(self._in, dtype=np.int64)
         self._labels, self._atoms = self._labels[keep], self._atoms[keep]
+        self._pull = self._pull[keep]
         self._bent = self._atoms if self._hessian is None else self._bent[keep]
         self._in = list(range(len(keep)))
 
     def _products(self, place: int) -> np.ndarray:
         """<a_i, H a_place> + lift over the corral: adding the same to all moves no weight."""
-        return self._atoms[self._in] @ self._bent[place] + self._lift
+        return (self._atoms @ self._bent[place])[self._in] + self._lift
 
     def _enter(self, place: int) -> bool:
         """Put an atom into the corral; False where it depends on those there."""
@@ -190,7 +209,7 @@ class _Work:
 
     def _affine(self) -> np.ndarray:
         """Weights of sum 1, of any sign, of the minimiser over the corral's affine hull."""
-        target = np.stack([self._atoms[self._in] @ self._b, np.ones(len(self._in))], axis=1)
+        target = np.stack([self._pull[self._in], np.ones(len(self._in))], axis=1)
         solved = linalg.cho_solve((self._factor, True), target, check_finite=False)
         free, ones = solved[:, 0], solved[:, 1]
         return free + ones * (1.0 - np.sum(free)) / np.sum(ones)
