@@ -22,7 +22,6 @@ from collections.abc import Callable
 import numpy as np
 
 from dperm_cli.loops import gaussian_noise, projections, sgd, slopes
-from dperm_cli.loops.arguments import INV_SQRT
 from dperm_cli.loops.sealed_noise import SealedBatches
 
 CHAINS = 8
@@ -82,7 +81,7 @@ def stream_keys() -> np.ndarray:
 def rule_at(eta0: float) -> dict:
     return dict(
         loss_code=slopes.LOGISTIC, set_code=projections.L2_BALL, size=1.0,
-        eta_kind=INV_SQRT, eta0=eta0,
+        eta_kind=sgd.INV_SQRT, eta0=eta0,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.loops.arguments import L_1, L_INF, Coding
+from dperm_cli.loops.local_channels import L_1, L_INF, Coding
 from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.channels.caps import CapChannel
 from dperm_cli.privacy.events import Channel

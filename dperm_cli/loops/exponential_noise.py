@@ -16,20 +16,24 @@ import numpy as np
 from dperm_cli.core.symmetric import order_of, triangle_size
 from dperm_cli.loops.gaussian_noise import half_turn, minus_log, unit, word, words
 from dperm_cli.loops.jit import as_float, compile_inline, compile_loop
-from dperm_cli.loops.noise_ranges import CELL, DEPTHS, MOST_COORDINATES
 
 _LEAST = 2.0**-52  # the least value of ``unit``
+_CELL = 52.0 * math.log(2.0)
+_DEPTHS = 256
 _DEEPER = np.uint64(1 << 24)  # blocks of a step; one more of these for each further word
 _ONE_BITS, _FRACTION_SHIFT, _HALF_CELL = np.uint64(0x3FF0000000000000), np.uint64(12), 2.0**-53
 _TOP = np.uint64(63)
 _ROOT_HALF = math.sqrt(0.5)  # half of the sqrt(2) of packed matrices
 
+MOST = 1 << 23  # coordinates of one draw, at most
+LARGEST = _DEPTHS * _CELL  # of one exponential, at most
+
 
 @compile_inline
 def draw_exponential(key0, key1, step, block, bits):
     total, depth = 0.0, 1
-    while unit(bits) == _LEAST and depth < DEPTHS:
-        total += CELL
+    while unit(bits) == _LEAST and depth < _DEPTHS:
+        total += _CELL
         bits, _ = words(key0, key1, step, block + np.uint64(depth) * _DEEPER)
         depth += 1
     return total + minus_log(unit(bits))
@@ -89,8 +93,8 @@ def _plain(keys: np.ndarray) -> np.ndarray:
 
 
 def _check(dim: int) -> None:
-    if not 1 <= dim <= MOST_COORDINATES:
-        raise ValueError(f"{dim} coordinates; one draw has between 1 and {MOST_COORDINATES}")
+    if not 1 <= dim <= MOST:
+        raise ValueError(f"{dim} coordinates; one draw has between 1 and {MOST}")
 
 
 @compile_inline

@@ -31,6 +31,7 @@ _EXPONENT, _DROP, _TOP = np.uint64(52), np.uint64(12), np.uint64(63)
 _ONE = np.uint64(1)
 LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 
+LARGEST = math.sqrt(128.0 * math.log(2.0))  # radius of a pair, at most
 _INTEGER = 4503599627370496.0
 _FINEST, _REST = 2.0**-64, np.uint64(0xFFF)
 

@@ -16,17 +16,35 @@ of 64 bits. So rounding of g or of a uniform number cannot make an answer reveal
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops.arguments import L_1, L_2, L_INF, Coding
 from dperm_cli.loops.batch_indices import scale_word
 from dperm_cli.loops.gaussian_noise import on_circle, radius, words
 from dperm_cli.loops.jit import compile_inline, compile_loop
 
+L_INF, L_1, L_2 = 0, 1, 2
 _HALF = np.uint64(1 << 63)
 _TO_HALF, _UNIT = 2.0**63, 2.0**-64
 _ONE = np.uint64(1)
+
+
+class Coding(NamedTuple):
+    """A channel's integers (chances times 2^64) and sizes.
+
+    ``flip``: least chance of a turned sign (L_INF, L_2), gain = 1 - 2 flip. ``same``, ``last``: a
+    word below ``same`` keeps the corner, one up to ``last`` turns it round (L_1). ``size``: the
+    modulus of an answer. ``bound``: on the norm of what goes in.
+    """
+
+    shape: int
+    bound: float
+    size: float
+    gain: float
+    flip: np.uint64
+    same: np.uint64 = np.uint64(0)
+    last: np.uint64 = np.uint64(0)
 
 
 def blocks(shape: int, dim: int) -> int:

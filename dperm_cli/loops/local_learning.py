@@ -19,13 +19,14 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from dperm_cli.loops import local_channels
 from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.arguments import L_1, L_2, L_INF, Device, Learner
 from dperm_cli.loops.jit import compile_inline, compile_loop
+from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.loops.sgd import Rows, learning_rate, run_in_chunks
@@ -35,6 +36,29 @@ from dperm_cli.loops.thread_count import count_threads
 
 EUCLID, ENTROPY, POWER = 0, 1, 2
 _ROUNDS, _ENOUGH = 120, 1e-13  # of the search for the l_1 ball's threshold
+
+
+class Device(NamedTuple):
+    """A loss, and the norm (that of the channel) to which a device shortens its row, or inf."""
+
+    loss_code: int
+    loss_width: float
+    row_norm: float
+
+
+class Learner(NamedTuple):
+    """The numbers of a descent; ``set_code`` and ``size`` as in ``projections`` (POWER: the l_1
+    ball where ``within_l1``, else the ball of ``power``)."""
+
+    map: int
+    set_code: int
+    size: float
+    eta_kind: int
+    eta0: float
+    ridge: float
+    lasso: float
+    power: float
+    within_l1: bool
 
 
 def place(step: int, users: int, stride: int) -> int:

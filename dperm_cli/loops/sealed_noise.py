@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops.arguments import Coding
+from dperm_cli.loops.local_channels import Coding
 
 
 class SealedNoise(NamedTuple):

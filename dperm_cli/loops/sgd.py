@@ -27,13 +27,13 @@ from scipy import sparse
 
 from dperm_cli.loops import batch_indices, gaussian_noise
 from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.arguments import INV, INV_SQRT
 from dperm_cli.loops.jit import compile_inline, compile_loop, fma
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
 from dperm_cli.loops.thread_count import count_threads
 
+CONSTANT, INV_SQRT, INV = 0, 1, 2
 LAST, AVERAGE, SUFFIX_AVERAGE = 0, 1, 2
 
 _LANES = 16  # chains that are advanced side by side, to hide the latency of one

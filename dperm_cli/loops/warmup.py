@@ -24,7 +24,6 @@ from dperm_cli.loops import (
     row_maps,
     sgd,
 )
-from dperm_cli.loops.arguments import CONSTANT
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches
 
 
@@ -47,7 +46,7 @@ def warmup() -> float:
     for matrix in (x, sparse.csr_array(x)):
         rows = sgd.rows(matrix, y)
         settings: dict[str, Any] = dict(loss_code=0, set_code=0, size=1.0)
-        settings |= dict(eta_kind=CONSTANT, eta0=0.1)
+        settings |= dict(eta_kind=sgd.CONSTANT, eta0=0.1)
         noise = SealedBatches(key, key, 1.0, 1, 2)
         sgd.run(matrix, y, theta, noise, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
@@ -55,7 +54,7 @@ def warmup() -> float:
         gradient_sums.sum_losses(rows, theta, 0, 0.0)
         exact_scores.score_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros(1, np.int64))
         exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
-    sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(CONSTANT, 0.1, 1.0), 0, 1.0)
+    sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
     grid_walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))
     records, ball = proximal_chain.pack_records(x, y), (np.zeros((1, 2)), np.ones(1))
     law = proximal_chain.Law(proximal_chain.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
@@ -78,7 +77,7 @@ def _local(key: np.ndarray) -> None:
     coding = local_channels.Coding(local_channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62))
     local_channels.send(coding, np.zeros((1, 2)), local_channels.draw_words(key, 0, 1))
     device, learner = local_learning.Device(0, 0.0, np.inf), local_learning.Learner(
-        local_learning.EUCLID, 0, 1.0, CONSTANT, 0.1, 0.0, 0.0, 2.0, False
+        local_learning.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False
     )  # fmt: skip
     for matrix in (np.eye(2), sparse.csr_array(np.eye(2))):
         rows = sgd.rows(matrix, np.ones(2))

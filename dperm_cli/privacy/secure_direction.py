@@ -15,7 +15,7 @@ from math import isqrt
 import numpy as np
 
 from dperm_cli.loops import local_channels
-from dperm_cli.loops.arguments import Coding
+from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.bit_strings import BitString, draw_strings
 from dperm_cli.privacy.secure_noise import GAUSSIAN, WORD, Source, Uniform

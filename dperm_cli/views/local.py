@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import local_learning, sgd
-from dperm_cli.loops.arguments import Device, Learner
+from dperm_cli.loops.local_learning import Device, Learner
 from dperm_cli.privacy.streams import ChannelStream
 from dperm_cli.problem.problem import Problem, ProblemSpec
 

@@ -11,17 +11,17 @@ from scipy import sparse
 from dperm_cli.core import registry
 from dperm_cli.loops import local_channels as wire
 from dperm_cli.loops import local_learning, sgd, slopes
-from dperm_cli.loops.arguments import CONSTANT, INV_SQRT, Device, Learner
+from dperm_cli.loops.local_learning import Device, Learner
 from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.privacy import channels
 
 N, P, CHAINS = 23, 5, 3
-EUCLID = Learner(local_learning.EUCLID, 0, 0.7, INV_SQRT, 0.05, 0.1, 0.02, 2.0, False)
+EUCLID = Learner(local_learning.EUCLID, 0, 0.7, sgd.INV_SQRT, 0.05, 0.1, 0.02, 2.0, False)
 WAYS = {
     "euclid": EUCLID,
     "box": EUCLID._replace(set_code=2, size=0.3),
     "l1": EUCLID._replace(set_code=1),
-    "entropy": EUCLID._replace(map=local_learning.ENTROPY, set_code=1, eta_kind=CONSTANT),
+    "entropy": EUCLID._replace(map=local_learning.ENTROPY, set_code=1, eta_kind=sgd.CONSTANT),
     "power": EUCLID._replace(map=local_learning.POWER, power=1.5),
     "power on l1": EUCLID._replace(map=local_learning.POWER, set_code=1, power=1.2, within_l1=True),
 }
@@ -127,7 +127,7 @@ def stepped(learner, theta, z, state=None):
 
 
 def test_a_euclidean_step():
-    learner = EUCLID._replace(eta_kind=CONSTANT, size=0.2)
+    learner = EUCLID._replace(eta_kind=sgd.CONSTANT, size=0.2)
     theta, z = np.array([0.3, -0.2, 0.0]), np.array([1.0, -5.0, 2.0])
     moved = theta - 0.05 * (z + 0.1 * theta + 0.02 * np.sign(theta))
     moved *= 0.2 / np.linalg.norm(moved)
@@ -155,7 +155,7 @@ def test_a_power_step_is_the_least_of_its_model(within_l1):
     """No point of the set does better on eta <z, x> + B(x, theta), and the optimum is inside it."""
     q, size = 1.3, 0.6
     learner = WAYS["power"]._replace(
-        power=q, size=size, within_l1=within_l1, ridge=0.0, lasso=0.0, eta_kind=CONSTANT
+        power=q, size=size, within_l1=within_l1, ridge=0.0, lasso=0.0, eta_kind=sgd.CONSTANT
     )
     norm = 1 if within_l1 else q
     rng = np.random.default_rng(0)

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse, stats
 
 from dperm_cli.loops import batch_indices, gaussian_noise, projections, sgd, slopes
-from dperm_cli.loops.arguments import CONSTANT, INV, INV_SQRT
 from dperm_cli.loops.sealed_noise import SealedBatches
 
 SEALED = {"noise_scale": "scale", "steps": "steps", "population": "population",
@@ -30,7 +29,7 @@ def records(n=N, p=P):
 def settings(**changes):
     rule = dict(
         loss_code=slopes.LOGISTIC, set_code=projections.L2_BALL, size=0.7, noise_scale=20.0,
-        steps=STEPS, population=N, batch=1, poisson=False, eta_kind=INV_SQRT, eta0=0.003,
+        steps=STEPS, population=N, batch=1, poisson=False, eta_kind=sgd.INV_SQRT, eta0=0.003,
         ridge=0.02, lasso=0.0, average=sgd.LAST,
     )  # fmt: skip
     return {**rule, **changes}
@@ -163,7 +162,7 @@ def test_noise_scale():
     """With x = 0 the loop is a Gaussian walk: chi-square of its end with 8000 degrees of
     freedom, false-alarm rate 1e-6; a scale off by 1.05 either way fails it."""
     x, y = np.zeros((N, 40)), np.ones(N)
-    rule = settings(eta_kind=CONSTANT, eta0=0.01, noise_scale=3.0, size=1e6, ridge=0.0)
+    rule = settings(eta_kind=sgd.CONSTANT, eta0=0.01, noise_scale=3.0, size=1e6, ridge=0.0)
     end = run(x, y, chains=200, p=40, **rule) / (0.01 * 3.0 * np.sqrt(STEPS))
     dof, total = end.size, np.sum(end**2)
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], dof)
@@ -180,9 +179,9 @@ def test_every_iterate_is_feasible():
 
 
 def test_learning_rates():
-    assert sgd.learning_rate(CONSTANT, 0.3, 7.0) == 0.3
-    assert sgd.learning_rate(INV_SQRT, 0.3, 7.0) == 0.3 / np.sqrt(7.0)
-    assert sgd.learning_rate(INV, 0.3, 7.0) == 0.3 / 7.0
+    assert sgd.learning_rate(sgd.CONSTANT, 0.3, 7.0) == 0.3
+    assert sgd.learning_rate(sgd.INV_SQRT, 0.3, 7.0) == 0.3 / np.sqrt(7.0)
+    assert sgd.learning_rate(sgd.INV, 0.3, 7.0) == 0.3 / 7.0
 
 
 def test_inputs_are_neither_changed_nor_needed_writeable():

@@ -7,7 +7,6 @@ from scipy import sparse
 from scipy.special import expit
 
 from dperm_cli.loops import batch_indices, gaussian_noise, projections, sgd, slopes
-from dperm_cli.loops.arguments import CONSTANT
 from dperm_cli.loops.sealed_noise import SealedBatches
 
 WIDTH = 0.3
@@ -94,7 +93,7 @@ def test_the_width_reaches_the_loop_with_the_same_bits(form, batch, code):
     x = sparse.csr_array(dense) if form == "csr" else dense
     noise_key, index_key = rng.integers(0, 2**64, (2, 1, 2), dtype=np.uint64)
     noise = SealedBatches(noise_key, index_key, 3.0, steps, n, batch)
-    rule = dict(set_code=projections.L2_BALL, size=2.0, eta_kind=CONSTANT, eta0=0.01)
+    rule = dict(set_code=projections.L2_BALL, size=2.0, eta_kind=sgd.CONSTANT, eta0=0.01)
     rows, theta = sgd.rows(x, y), np.zeros(p)
     for t in range(steps):
         chosen = batch_indices.batch(index_key[0], t, n, batch, False)

@@ -19,7 +19,6 @@ from scipy import stats
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.loops import reduced_sgd, sgd
-from dperm_cli.loops.arguments import INV_SQRT
 from dperm_cli.loops.projections import L2_BALL
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.losses.logistic import Logistic
@@ -76,7 +75,7 @@ def batches(seed: int) -> SealedBatches:
 def walk(ridge: float, size: float):
     return {
         "loss_code": Logistic().code, "set_code": L2_BALL, "size": size,
-        "eta_kind": INV_SQRT, "eta0": 0.03, "ridge": ridge,
+        "eta_kind": sgd.INV_SQRT, "eta0": 0.03, "ridge": ridge,
     }  # fmt: skip
 
 

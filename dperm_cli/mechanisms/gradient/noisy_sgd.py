@@ -13,7 +13,6 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
-from dperm_cli.loops.arguments import CONSTANT, INV, INV_SQRT
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, Mechanism, Output, Plan, Release, Steps
 from dperm_cli.mechanisms.shared.row_span import can_reduce
@@ -31,7 +30,7 @@ from dperm_cli.views.central import CentralView
 
 OUTPUTS = ("last", "average", "suffix_average")
 # eta(t) = eta0 / sqrt(t), eta0 / t, or eta0
-RATES = {"convex": INV_SQRT, "strongly_convex": INV, "constant": CONSTANT}
+RATES = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV, "constant": sgd.CONSTANT}
 BATCH_SUM = "batch_sum"  # what noise is added to on a grid; elsewhere it is the scaled sum
 MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.loops import local_learning
-from dperm_cli.loops.arguments import Learner
+from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.shared import user_answers
 from dperm_cli.mechanisms.shared.user_answers import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.loops import local_learning, sgd
-from dperm_cli.loops.arguments import Learner
+from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.shared import user_answers
 from dperm_cli.mechanisms.shared.user_answers import (
     ChannelRequest,

@@ -17,8 +17,8 @@ import numpy as np
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Count, Help, Positive, Range
-from dperm_cli.loops import local_learning
-from dperm_cli.loops.arguments import CONSTANT, INV_SQRT, Learner
+from dperm_cli.loops import local_learning, sgd
+from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Design, Mechanism, Output, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
@@ -212,7 +212,7 @@ class UpdateRule:
 
 def step_rule_code(facts: Any) -> int:
     """The code of ``step_rule`` in compiled loops."""
-    return CONSTANT if facts["step_rule"] == "constant" else INV_SQRT
+    return sgd.CONSTANT if facts["step_rule"] == "constant" else sgd.INV_SQRT
 
 
 def compile_update(learner: Learner) -> UpdateRule:

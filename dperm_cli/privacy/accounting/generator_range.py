@@ -11,8 +11,6 @@ import math
 
 from scipy.special import ndtr, ndtri
 
-from dperm_cli.loops.noise_ranges import LARGEST_EXPONENTIAL, LARGEST_RADIUS, MOST_COORDINATES
-
 # Of delta: what the range may add to it without an event of its own.
 NEGLIGIBLE_DELTA_SHARE = 1e-3
 # The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
@@ -22,14 +20,16 @@ _UNDRAWN_CHANCE = 2.0**-50
 def normal_range_delta(shift: float, dim: int) -> float:
     """The delta of one draw of ``dim`` normals, for values ``shift`` standard deviations apart.
 
-    Normals come in m = ceil(dim / 2) pairs of radius at most R = ``LARGEST_RADIUS``. A pair
+    Normals come in m = ceil(dim / 2) pairs of radius at most R = ``gaussian_noise.LARGEST``. A pair
     shifted by t standard deviations leaves that range with probability at most
     h(t) = exp(-(R - t)^2 / 2), plus one atom exp(-R^2 / 2). h is convex up to R - 1. So shifts with
     root of sum of squares s, however they are spread over the pairs, add at most
     2 m e^{-R^2/2} + sqrt(m) (h(s) - e^{-R^2/2}).
     """
+    from dperm_cli.loops import gaussian_noise  # numba: not where events alone are read
+
     pairs = (dim + 1) // 2
-    room, atom = LARGEST_RADIUS - shift, math.exp(-(LARGEST_RADIUS**2) / 2.0)
+    room, atom = gaussian_noise.LARGEST - shift, math.exp(-(gaussian_noise.LARGEST**2) / 2.0)
     if not room > 1.0:
         return 1.0
     alone = math.exp(-room * room / 2.0) - atom
@@ -43,9 +43,11 @@ def exponential_range_delta(shift: float) -> float:
     R - s is at most e^-(R - s), which is 0 in float64 up to s = 8400. A Gamma norm of p coordinates
     is a sum of p exponentials; its direction is made of normals of radius at most sqrt(2 R).
     """
-    room = LARGEST_EXPONENTIAL - shift
+    from dperm_cli.loops import exponential_noise
+
+    room = exponential_noise.LARGEST - shift
     # of the at most 2^23 coordinates of a draw, with two exponentials each
-    return min(1.0, 2.0 * MOST_COORDINATES * math.exp(-max(room, 0.0)))
+    return min(1.0, 2.0 * exponential_noise.MOST * math.exp(-max(room, 0.0)))
 
 
 def uniform_range_delta(shift: float, dim: int) -> float:
@@ -62,9 +64,11 @@ def uniform_range_delta(shift: float, dim: int) -> float:
 def largest_norm(kind: str, scale: float, dim: int) -> float:
     """The largest 2-norm that one draw of Gaussian or Gamma-norm noise can have.
 
-    Normals come in pairs of radius at most ``LARGEST_RADIUS``; a Gamma norm is a sum of
+    Normals come in pairs of radius at most ``gaussian_noise.LARGEST``; a Gamma norm is a sum of
     ``dim`` exponentials.
     """
+    from dperm_cli.loops import exponential_noise, gaussian_noise
+
     if kind == "gaussian":
-        return 1.001 * scale * LARGEST_RADIUS * math.sqrt((dim + 1) // 2)
-    return 1.001 * scale * LARGEST_EXPONENTIAL * dim
+        return 1.001 * scale * gaussian_noise.LARGEST * math.sqrt((dim + 1) // 2)
+    return 1.001 * scale * exponential_noise.LARGEST * dim

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core.fields import CheckedFields, Count, Range
 from dperm_cli.loops import local_channels as loops
-from dperm_cli.loops.arguments import Coding
+from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 
 

@@ -21,7 +21,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.core.unit_rows import find_unit_rows
 from dperm_cli.loops import local_channels as loops
-from dperm_cli.loops.arguments import L_2, Coding
+from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -83,7 +83,7 @@ class CapChannel(Channel):
     """
 
     norm: ClassVar[float] = 2
-    code: ClassVar[int] = L_2  # of the norm
+    code: ClassVar[int] = loops.L_2  # of the norm
     discrete: ClassVar[bool] = False
     compiled: ClassVar[bool] = False
 

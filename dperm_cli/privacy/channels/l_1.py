@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.loops.arguments import L_1, Coding
+from dperm_cli.loops import local_channels as loops
+from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -28,7 +29,7 @@ class L1(Channel):
 
     shape: ClassVar[str] = "l_1"
     norm: ClassVar[float] = 1
-    code: ClassVar[int] = L_1
+    code: ClassVar[int] = loops.L_1
 
     @classmethod
     def corners(cls, dim: int) -> int:

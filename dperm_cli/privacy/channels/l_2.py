@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from dperm_cli.loops.arguments import L_2
+from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -30,7 +30,7 @@ class L2(Channel):
 
     shape: ClassVar[str] = "l_2"
     norm: ClassVar[float] = 2
-    code: ClassVar[int] = L_2
+    code: ClassVar[int] = loops.L_2
     discrete: ClassVar[bool] = False
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.loops.arguments import L_INF
+from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -29,7 +29,7 @@ class LInf(Channel):
 
     shape: ClassVar[str] = "l_inf"
     norm: ClassVar[float] = math.inf
-    code: ClassVar[int] = L_INF
+    code: ClassVar[int] = loops.L_INF
 
     @classmethod
     def signs(cls, dim: int) -> int:
