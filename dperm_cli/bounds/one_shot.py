@@ -8,6 +8,7 @@ docs/proofs/_hidden_directions.md.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, gammaln, hyp1f1, lambertw, ndtr
@@ -88,5 +89,5 @@ def _find_largest(function, longest: float) -> float:
     values = [function(x) for x in tried]
     place = int(np.argmax(values))
     low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
-    found = minimize_scalar(lambda x: -function(x), bounds=(low, high), method="bounded")
+    found: Any = minimize_scalar(lambda x: -function(x), bounds=(low, high), method="bounded")
     return max(values[place], -float(found.fun))

@@ -261,6 +261,8 @@ def _least_step(rows: np.ndarray, room: np.ndarray) -> np.ndarray | None:
     With u >= 0 of least |rows^T u|^2 + (<room, u> + 1)^2 it is along -rows^T u: the problem of a
     least distance, written as one of nonnegative least squares.
     """
+    from scipy.optimize import nnls
+
     system = -np.vstack([rows.T, room])
     target = np.append(np.zeros(rows.shape[1]), 1.0)
     weights, _ = nnls(system, target, maxiter=1000 + 20 * len(rows))
