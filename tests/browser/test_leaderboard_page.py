@@ -48,6 +48,9 @@ def test_a_published_page_opens_a_line_without_a_link_to_its_record(browser, tmp
     write_files(tmp_path, make_published({"text": "all", "size": "full"}))
     browser.view(1280, 900)
     browser.open(tmp_path / "index.html")
+    shown = browser.run("document.querySelector('#lead').textContent")
+    assert "null" not in shown
+    assert "size=" not in shown  # the lines come with dperm, whatever size they are of
     browser.click(f"{GRID} tbody tr.row td:nth-child(5)")
     opened = f"document.querySelector('{GRID} .more-of')"
     assert "made again by the command" in browser.run(f"{opened}.textContent")

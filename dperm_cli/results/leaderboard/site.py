@@ -106,7 +106,7 @@ def make_published(about: Mapping[str, Any]) -> dict[str, bytes]:
         about: What the manifest of a study says of the experiment.
     """
     entries = [{**entry, "file": None} for entry in read_reference()]
-    return pack_site(entries, read_audits(SITE), about, [])
+    return pack_site(entries, read_audits(SITE), {**about, "size": None}, [])
 
 
 def pack_site(
@@ -124,10 +124,11 @@ def pack_site(
         argv: The command that made the lines, where it is known.
     """
     groups, winners = rank_entries(entries), list_winners(entries)
+    size = about.get("size")
     lines = [[entry.get(name) for name in COLUMNS] for entry in entries]
     made = {
         "title": "Private learning with convex losses",
-        "lede": f"{about.get('text', '')} · size={about.get('size', '')}",
+        "lede": " · ".join(filter(None, [about.get("text"), size and f"size={size}"])),
         "argv": argv,
         "rows": page_data.pack_rows(entries),
         "columns": COLUMNS,

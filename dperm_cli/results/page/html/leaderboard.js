@@ -102,7 +102,7 @@ const files = () => h("ul", { class: "list" }, Object.entries(study.tables).map(
 document.getElementById("lead").append(
   h("p", { class: "lede" }, study.lede),
   h("p", { class: "lede" }, "Excess risk is the mean loss of a method above that of the best point without privacy, which is certified: 0 is best. The floor is a point that looks at no data."),
-  study.argv.length ? command(["dperm", ...study.argv].map(shell).join(" ")) : null,
+  ...(study.argv.length ? [command(["dperm", ...study.argv].map(shell).join(" "))] : []),
 );
 document.getElementById("main").append(
   section("winners", "Who is first", study.winning, winners()),
