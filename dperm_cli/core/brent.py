@@ -1,6 +1,7 @@
 """A root of a function of one number by Brent's method: the steps of ``scipy.optimize.brentq``.
 
-The numbers are those of scipy, to the last bit. ``scipy.optimize`` takes longer to import than
+Where a processor rounds each product and sum, the numbers are those of scipy to the last bit; on
+others a compiler may join the two in scipy's code. ``scipy.optimize`` takes longer to import than
 everything that ``dperm account`` computes.
 """
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -25,6 +26,12 @@ def test_a_column_is_the_one_that_pyarrow_makes(kind, values, kept):
     found = column_of(rows, pa.field("column", kind))
     found.validate(full=True)
     assert found.equals(pa.array(shown, kind))
+
+
+def test_a_yes_of_numpy_is_a_yes():
+    rows = [{"column": np.True_}, {"column": None}, {"column": np.False_}, {"column": True}]
+    found = column_of(rows, pa.field("column", pa.bool_()))
+    assert found.to_pylist() == [True, None, False, True]
 
 
 def test_no_number_is_cut_to_size():

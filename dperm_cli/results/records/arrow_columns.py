@@ -34,7 +34,7 @@ def column_of(rows: Sequence[Mapping[str, Any]], field: Any) -> Any:
         parts = [known, _offsets(texts), pa.py_buffer(b"".join(texts))]
         return pa.Array.from_buffers(field.type, count, parts)
     if pa.types.is_boolean(field.type):
-        bits = _bits([value is True for value in values])
+        bits = _bits([bool(value) for value in values])
         return pa.Array.from_buffers(field.type, count, [known, bits])
     if pa.types.is_list(field.type):
         lists = [value or () for value in values]
