@@ -231,6 +231,14 @@ def test_a_row_says_by_how_much_the_optimum_moves(tmp_path, cells):
     assert moved == pytest.approx(risk - at_rest, rel=1e-6)
 
 
+def test_a_point_without_noise_that_is_no_number_is_a_failure(tmp_path, cells):
+    """It would count as an optimum that does not move."""
+    problem = next(p for p in peer_runs.list_problems(cells) if p.kind == "approx")
+    peer = make_peer(tmp_path, "np.nan")
+    row = peer_runs.make_row(peer, problem, Path(sys.executable), make_solver())
+    assert (row["status"], row["reason"]) == ("failed", "a point is not finite")
+
+
 def test_a_peer_is_given_sparse_rows_as_dense_ones():
     """Signs and zeros as they are."""
     rows = np.array([[0.0, 0.5], [-1.0, 0.0]])

@@ -162,8 +162,10 @@ def run_adapter(peer: Peer, problem: PeerProblem, python: Path) -> Row:
             answer = json.loads(done.stdout.splitlines()[-1])
         except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
             return {"status": "failed", "reason": first_words(error, 200)}
-    if answer["status"] == "ok" and not np.all(np.isfinite(np.array(answer["theta"]))):
-        return {"status": "failed", "reason": "a point is not finite"}
+    if answer["status"] == "ok":
+        points = [*answer["theta"], *([answer["optimum"]] if answer["optimum"] else [])]
+        if not np.all(np.isfinite(np.array(points))):
+            return {"status": "failed", "reason": "a point is not finite"}
     return answer
 
 
