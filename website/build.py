@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.files import write_files
 from dperm_cli.results.leaderboard.site import make_published
 from dperm_cli.runner.studies import experiment_file
 from dperm_cli.runner.verbs import reproduce
@@ -118,9 +119,7 @@ def make_settings(names: list[str]) -> dict[str, Any]:
 def write_leaderboard(folder: Path) -> None:
     """The page of the leaderboard's results that come with dperm, with its tables beside it."""
     found = experiment_file.load(LEADERBOARD, "full")
-    for name, data in make_published(reproduce.describe(found, [])).items():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+    write_files(folder, make_published(reproduce.describe(found, [])))
 
 
 def build() -> int:

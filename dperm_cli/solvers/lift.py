@@ -20,6 +20,7 @@ from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.atomic_hull import Atomic
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
+from dperm_cli.sets.shared.vertex_hull import solve_nonnegative
 from dperm_cli.solvers import cone_programs
 from dperm_cli.solvers.least_weights import find_weights
 
@@ -256,16 +257,17 @@ def _even_price(atoms: np.ndarray) -> np.ndarray:
 
 
 def _least_step(rows: np.ndarray, room: np.ndarray) -> np.ndarray | None:
-    """The shortest z with rows z <= room; None where there is none.
+    """The shortest z with rows z <= room; None where there is none, or where none is found.
 
     With u >= 0 of least |rows^T u|^2 + (<room, u> + 1)^2 it is along -rows^T u: the problem of a
     least distance, written as one of nonnegative least squares.
     """
-    from scipy.optimize import nnls
-
     system = -np.vstack([rows.T, room])
     target = np.append(np.zeros(rows.shape[1]), 1.0)
-    weights, _ = nnls(system, target, maxiter=1000 + 20 * len(rows))
+    try:
+        weights = solve_nonnegative(system, target)
+    except RuntimeError:  # too many steps: a price is one way of several to a proof
+        return None
     left = system @ weights - target
     return None if left[-1] > -_CLOSE else -left[:-1] / left[-1]
 
@@ -308,9 +310,7 @@ def _make_exact(atoms: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """
     exact, *_ = np.linalg.lstsq(atoms.T, target, rcond=1e-13)
     if np.min(exact, initial=0.0) < 0.0:
-        from scipy.optimize import nnls
-
-        exact, _ = nnls(atoms.T, target, maxiter=1000 + 20 * len(atoms))
+        exact = solve_nonnegative(atoms.T, target)
     return exact if float(length(exact @ atoms - target)) <= _CLOSE else None
 
 
