@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.leaderboard.entries import COLUMNS, list_entries
@@ -238,3 +239,22 @@ def test_what_the_readme_says_of_risks_is_in_the_kept_results():
             if one["status"] == "ok"}  # fmt: skip
     assert len(said) >= 8
     assert set(said) <= kept
+
+
+def test_how_far_the_default_is_from_the_best_at_full_size():
+    """Of the README: medians of the kept table, on the larger data and on the L1 ball."""
+    folder = Path(find_shipped("experiments")) / "leaderboard"
+    text = " ".join((folder / "README.md").read_text().split())
+    groups: dict[tuple[str, str], dict[str, float]] = {}
+    for line in csv.DictReader((folder / "table.csv").read_text().splitlines()):
+        risk = float(line["excess_risk_per_record_median"])
+        groups.setdefault((line["part"], line["epsilon"]), {})[line["mechanism"]] = risk
+    claims = yaml.safe_load((folder / "claims.yaml").read_text())["claims"]
+    [larger] = [claim["part"] for claim in claims if claim["id"] == "larger_first"]
+    asked = {key: risks for key, risks in groups.items() if key[0] in larger}
+    ratios = {key: risks["auto"] / min(risks.values()) for key, risks in asked.items()}
+    far = {key: ratio for key, ratio in ratios.items() if ratio > 1.5}
+    assert {part for part, _ in far} == {"cal_housing", "cal_housing_free"}
+    assert f"up to {max(far.values()):.3g} times" in text
+    l1 = groups["logistic_l1", "10.0"]
+    assert f"it has {l1['auto'] / l1['noisy_gd']:.3g} times the risk of `noisy_gd`" in text
