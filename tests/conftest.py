@@ -202,8 +202,8 @@ def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a figure's files hold their format's name: drawing takes longer than a small study."""
     from dperm_cli.results.charts import account_figure, figure_drawing, problem_portrait
 
-    def draw_files(figure) -> dict[str, bytes]:
-        return {name: name.encode() for name in figure_drawing.FORMATS}
+    def draw_files(figure, formats=figure_drawing.FORMATS) -> dict[str, bytes]:
+        return {name: name.encode() for name in formats}
 
     monkeypatch.setattr(figure_drawing, "draw_files", draw_files)
     monkeypatch.setattr(problem_portrait, "draw_files", draw_files)

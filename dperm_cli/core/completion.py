@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 _PATH_VERBS = {
     "report": (
         "format=", "html=", "x=", "y=", "hue=", "facet=", "aggregate=", "theme=", "show=",
-        "columns=", "rows=", "ranks=", "slopes=",
+        "columns=", "rows=", "ranks=", "slopes=", "formats=",
     ),
     "status": ("format=",),
     "verify": ("rigorous=",),

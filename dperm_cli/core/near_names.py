@@ -26,6 +26,7 @@ _OTHER_WORDS = {
     "train_metric": "train_accuracy train_score",
     "excess_risk": "risk loss error",
     "theme": "width height size figsize dpi",
+    "formats": "figures extensions filetype",
     "hue": "color colour colors group groupby label",
     "facet": "col row panel panels subplots",
     "aggregate": "join mean average",

@@ -26,7 +26,7 @@ from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import study_tables
 from dperm_cli.results.tables.chosen_table import ChosenTable, TableRequest
 
-FIGURES = ("figure.pdf", "figure.svg", "figure.png")
+FIGURES = tuple(f"figure.{name}" for name in figure_drawing.FORMATS)
 CAPTION = "figure.caption.md"
 CLAIMS = "claims.json"
 
@@ -103,8 +103,9 @@ def write_report(
     view: StudyView | None = None,
     table: TableRequest | None = None,
     width: str = "single",
+    formats: Sequence[str] | None = None,
 ) -> Report:
-    """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
+    """Read the store under ``out`` and write ``table.csv .md .tex``, ``figure.png`` and more.
 
     Every record in the folder, also another study's, is checked by the accountant against its
     events, and ``ledger.json`` is written; one that contradicts the records is left as it is,
@@ -114,6 +115,8 @@ def write_report(
 
     ``view`` is what the figure shows and ``table`` what the tables do, but for ``table.csv``, which
     has every cell; None is what a study shows unasked. ``width`` is that of ``table.tex``.
+    ``formats`` are those of the figure: None is all of an experiment's and a PNG of another
+    study's. A format that stands in the folder is drawn again, so that no file shows older records.
 
     All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
     not be written, otherwise that is a StorageError at the end.
@@ -128,7 +131,8 @@ def write_report(
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     with hold_lease(store.out):
         made = _write_files(store, manifest, cells, accountant, figures, trust, page, others,
-                            view or StudyView(), table or TableRequest(), width)  # fmt: skip
+                            view or StudyView(), table or TableRequest(), width,
+                            formats)  # fmt: skip
     if made.unwritten is not None and not allow_unwritten:
         raise made.unwritten
     return made
@@ -146,6 +150,7 @@ def _write_files(
     view: StudyView,
     table: TableRequest,
     width: str,
+    formats: Sequence[str] | None,
 ) -> Report:
     states = {cell: store.state(cell) for cell in cells}
     records = given_names.name_rows(store.read_all(cells), manifest)
@@ -173,7 +178,9 @@ def _write_files(
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
     if figures:
-        _write_figures(files, store, figure)
+        if formats is None:
+            formats = figure_drawing.DEFAULT_FORMATS if about is None else figure_drawing.FORMATS
+        _write_figures(files, store, figure, formats)
         notes += [figure_note] if figure_note else []
     if page:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
@@ -239,15 +246,20 @@ def _describe_figure(
     return None, "no figure: no panel of the experiment has a point"
 
 
-def _write_figures(files: _Files, store: Store, figure: Figure | None) -> None:
+def _write_figures(
+    files: _Files, store: Store, figure: Figure | None, formats: Sequence[str]
+) -> None:
     """Draw and write the figure and its caption; with nothing to draw, older ones are deleted."""
     found: dict[str, bytes] = {}
-    if figure is not None and drawn_figures.is_drawn(figure, store.out, (*FIGURES, CAPTION)):
-        files.written += [*FIGURES, CAPTION]
+    names = [
+        name for name in FIGURES if _ending(name) in formats or os.path.lexists(store.out / name)
+    ]
+    if figure is not None and drawn_figures.is_drawn(figure, store.out, (*names, CAPTION)):
+        files.written += [*names, CAPTION]
         return
     if figure is not None:
-        drawn = figure_drawing.draw_files(figure)
-        found = {name: drawn[name.rpartition(".")[2]] for name in FIGURES}
+        drawn = figure_drawing.draw_files(figure, [_ending(name) for name in names])
+        found = {name: drawn[_ending(name)] for name in names}
         found[CAPTION] = f"{' '.join(figure.notes)}\n".encode()
     for name in (*FIGURES, CAPTION):
         if name in found:
@@ -257,6 +269,10 @@ def _write_figures(files: _Files, store: Store, figure: Figure | None) -> None:
             remove_file(store.out / name)
     if figure is not None:
         drawn_figures.remember(figure, found)
+
+
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _list_gaps(store: Store, states: Mapping[str, str]) -> list[str]:

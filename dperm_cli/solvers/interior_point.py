@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.row_products import add_rows, multiply_rows
@@ -82,7 +81,7 @@ class _State:
         """One iteration; False when rounding allows no further step."""
         try:
             solver = self._factor()
-        except linalg.LinAlgError:
+        except np.linalg.LinAlgError:
             return False
         self._direction(solver, self._targets(0.0))
         reach = min(1.0, self._largest_step())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from dperm_cli.problem.row_products import add_rows, multiply_rows
 from dperm_cli.problem.split_rows import is_dense, sum_parts
@@ -50,6 +50,8 @@ class NewtonSystem:
         return np.asarray(self._squares.T @ d)
 
     def _direct(self, d: np.ndarray, b: np.ndarray, c: float, w: np.ndarray) -> Solver:
+        from scipy import linalg  # loaded by need: it takes long, and few problems come here
+
         matrix = self._gram(d) + c * np.outer(w, w)
         matrix[np.diag_indices(self._p)] += b
         # Equilibrated, so that one jitter fits every scale of the coordinates.
@@ -68,6 +70,8 @@ class NewtonSystem:
         R u = K^-1 R B^-1 v gives the margins without the cancellation in X u, which matters where
         the weights d are huge (records that are interpolated).
         """
+        from scipy import linalg
+
         inverse = 1.0 / np.maximum(b, np.finfo(float).tiny)
         root = np.sqrt(d)
         rows = np.vstack([_dense(self._x) * root[:, None], np.sqrt(c) * w])
@@ -118,6 +122,8 @@ def _refine_solution(
 
 def _cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
     """The factor of a matrix with unit diagonal; as little as possible is added to the diagonal."""
+    from scipy import linalg
+
     jitter = _JITTER
     order = np.diag_indices(len(matrix))
     while jitter < 1e-4:
@@ -125,9 +131,9 @@ def _cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
         trial[order] += jitter
         try:
             return linalg.cho_factor(trial, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+        except np.linalg.LinAlgError:
             jitter *= 100.0
-    raise linalg.LinAlgError("the Newton matrix is not positive definite")
+    raise np.linalg.LinAlgError("the Newton matrix is not positive definite")
 
 
 def _dense(x: Any) -> np.ndarray:

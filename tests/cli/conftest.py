@@ -38,7 +38,7 @@ def dperm(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def figures():
-    """For tests in which a run draws its figure, in all three formats: it takes seconds."""
+    """For tests in which a run draws its figure: it takes seconds."""
 
 
 @pytest.fixture(autouse=True)

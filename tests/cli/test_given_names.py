@@ -66,6 +66,7 @@ def test_names_stay_in_tables_and_page(dperm, mine):
 def test_names_stay_in_the_figure(dperm, mine):
     words = ("dataset=hosp", "mechanism=[quick_gd,slow_gd]", "epsilon=[1,9]")
     assert dperm("run", *OWN, *words, *TINY, "out=a").code == 0
+    assert dperm("report", "a", "formats=svg").code == 0
     drawn = Path("a/figure.svg").read_text()
     assert "quick_gd" in drawn
     assert "hosp" in drawn

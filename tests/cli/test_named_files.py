@@ -145,7 +145,7 @@ def test_a_folder_is_no_link_to_nothing(dperm, tmp_path, verb):
 def test_a_device_in_the_folder_of_a_study_stays(dperm, tmp_path):
     """Before the first cell: what stands where a file of the study would be is no file."""
     assert dperm(*RUN, "out=study").code == 0
-    for name in ("table.csv", "figure.pdf"):
+    for name in ("table.csv", "figure.png"):
         device = tmp_path / "study" / name
         device.unlink(missing_ok=True)
         make_device(device)

@@ -121,7 +121,7 @@ def test_a_mechanism_looks_the_same_in_each_study(study, other_order):
 def test_the_look_of_a_mechanism_is_that_of_the_command_line(study, study_folder, tmp_path):
     """A colour that the figure in Python has is in the SVG that report writes."""
     shutil.copytree(study_folder, tmp_path / "study")
-    dperm("report", "study", "html=false", cwd=tmp_path, code=0)
+    dperm("report", "study", "html=false", "formats=svg", cwd=tmp_path, code=0)
     svg = (tmp_path / "study/figure.svg").read_text().lower()
     for name in ("noisy_gd", "noisy_sgd"):
         assert legend_entries(study.plot())[name][0] in svg
@@ -164,6 +164,7 @@ def test_a_swept_number_is_a_numeric_axis(tmp_path):
 def test_report_writes_the_width_and_a_caption(study_folder, tmp_path):
     shutil.copytree(study_folder, tmp_path / "study")
     words = ("theme=single", "x=epsilon", "y=excess_risk", "hue=mechanism", "aggregate=seed")
+    words = (*words, "formats=svg")
     dperm("report", "study", *words, "html=false", cwd=tmp_path, code=0)
     (caption,) = (tmp_path / "study").glob("*caption*")
     text = caption.read_text()

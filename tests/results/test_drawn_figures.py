@@ -10,7 +10,6 @@ import pytest
 from dperm_cli import cli
 from dperm_cli.core.package_paths import CACHE_DIR
 from dperm_cli.results.charts import drawn_figures, figure_drawing
-from dperm_cli.results.report import FIGURES
 
 RUN = ["run", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2", "out=study"]
 
@@ -23,18 +22,19 @@ def drawn(tmp_path, monkeypatch):
     found = []
     draw = figure_drawing.draw_files
     monkeypatch.setattr(
-        figure_drawing, "draw_files", lambda figure: found.append(figure) or draw(figure)
+        figure_drawing, "draw_files", lambda *asked: found.append(asked) or draw(*asked)
     )
     return found
 
 
 def read_figures(folder):
-    return {name: (folder / name).read_bytes() for name in FIGURES}
+    return {path.name: path.read_bytes() for path in folder.glob("figure.???")}
 
 
 def test_a_study_that_is_reported_again_is_not_drawn_again(drawn, tmp_path):
     assert cli.main(RUN) == 0
     first = read_figures(tmp_path / "study")
+    assert list(first) == ["figure.png"]
     assert cli.main(RUN) == 0
     assert len(drawn) == 1
     assert read_figures(tmp_path / "study") == first
@@ -47,7 +47,7 @@ def test_a_study_that_is_reported_again_is_not_drawn_again(drawn, tmp_path):
 def test_files_that_are_not_those_that_were_drawn_are_drawn_again(drawn, tmp_path, harm):
     assert cli.main(RUN) == 0
     first = read_figures(tmp_path / "study")
-    path = tmp_path / "study" / "figure.svg"
+    path = tmp_path / "study" / "figure.png"
     if harm == "changed":
         path.write_text("<svg/>")
     elif harm == "gone":
@@ -60,9 +60,38 @@ def test_files_that_are_not_those_that_were_drawn_are_drawn_again(drawn, tmp_pat
     assert read_figures(tmp_path / "study") == first
 
 
+def test_formats_that_were_asked_for_stay_true(drawn, tmp_path):
+    """A PDF that a paper has taken is drawn again when the records change, and not before."""
+    assert cli.main(RUN) == 0
+    assert cli.main(["report", "study", "formats=pdf,svg"]) == 0
+    first = read_figures(tmp_path / "study")
+    assert set(first) == {"figure.png", "figure.pdf", "figure.svg"}
+    assert first["figure.pdf"].startswith(b"%PDF")
+    assert cli.main(RUN) == 0
+    assert len(drawn) == 2
+    assert cli.main([*RUN, "epsilon=2"]) == 0
+    again = read_figures(tmp_path / "study")
+    assert set(again) == set(first)
+    assert all(again[name] != first[name] for name in first)
+
+
+@pytest.mark.parametrize("word", ["jpg", "PDF", "pdf,,svg", "pdf;svg"])
+def test_a_format_that_nobody_draws_is_refused(drawn, tmp_path, capsys, word):
+    assert cli.main(RUN) == 0
+    before = read_figures(tmp_path / "study")
+    capsys.readouterr()
+    assert cli.main(["report", "study", f"formats={word}"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("dperm: formats=")
+    assert "pdf, svg" in told.err
+    assert told.err.count("\n") == 1
+    assert read_figures(tmp_path / "study") == before
+
+
 def test_every_part_of_a_figure_is_in_its_name(drawn, tmp_path):
     assert cli.main(RUN) == 0
-    [figure] = drawn
+    [(figure, _)] = drawn
     assert " at 0x" not in repr(figure)
     assert drawn_figures._find_note(figure) == drawn_figures._find_note(replace(figure))
     panel = figure.panels[0]

@@ -10,11 +10,12 @@ import pytest
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import CAPTION, FIGURES, write_report
+from dperm_cli.results.report import CAPTION, write_report
 from tests.results.conftest import refused, stored, study_rows, trial_rows
 from tests.results.html_study import Adding
 
-WRITTEN = ("table.csv", "table.md", "table.tex", "ledger.json", "report.html", CAPTION, *FIGURES)
+TABLES = ("table.csv", "table.md", "table.tex")
+WRITTEN = (*TABLES, "ledger.json", "report.html", CAPTION, "figure.png")
 
 
 def test_everything_is_written_and_written_alike_again(tmp_path):
@@ -50,10 +51,11 @@ def test_records_of_other_studies_in_the_folder_stay_out(tmp_path):
 def test_an_old_figure_does_not_outlive_its_data(tmp_path):
     stored(tmp_path, trial_rows("a"))
     write_report(tmp_path, Adding())
-    assert (tmp_path / "figure.png").exists()
+    write_report(tmp_path, Adding(), formats=("pdf",))
+    assert {path.name for path in tmp_path.glob("figure*")} == {"figure.png", "figure.pdf", CAPTION}
     stored(tmp_path, [refused("u")])
     found = write_report(tmp_path, Adding())
-    assert not any((tmp_path / name).exists() for name in FIGURES)
+    assert not list(tmp_path.glob("figure*"))
     assert "no figure" in found.text
     assert "no pure guarantee" in found.text
 

@@ -433,7 +433,7 @@ def test_a_name_that_is_not_there_is_refused_and_nothing_written(words, said, tm
 
 def test_report_writes_the_asked_figure_and_its_caption(tmp_path, capsys):
     stored(tmp_path, study_rows())
-    words = ("theme=single", "x=epsilon", "y=excess_risk_per_record", "show=bounds")
+    words = ("theme=single", "x=epsilon", "y=excess_risk_per_record", "show=bounds", "formats=svg")
     report([str(tmp_path), *words, "html=false"])
     assert "figure.caption.md" in capsys.readouterr().err
     caption = (tmp_path / "figure.caption.md").read_text()

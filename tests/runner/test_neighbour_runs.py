@@ -155,7 +155,7 @@ def test_figures_and_json(tmp_path, figures):
     words = [*QUICK, "format=json"]
     fault, one, _ = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0), figures=True)
     assert fault is None
-    assert "out/figure.svg" in one.files
+    assert "out/figure.png" in one.files
 
 
 def test_a_refusal_on_both_is_equal(tmp_path):

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import private_folders
+from dperm_cli.core import checks, private_folders
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WORDS, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels, is_line
 from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
 
 FORMATS = ("pdf", "svg", "png")
+DEFAULT_FORMATS = ("png",)  # of a study of which nobody asked for more
 _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
 _BETWEEN = 0.14  # between rows of panels
@@ -42,11 +43,30 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def draw_files(figure: Figure) -> dict[str, bytes]:
-    """The figure's bytes by format."""
+def draw_files(figure: Figure, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
+    """The figure's bytes by format.
+
+    Args:
+        figure: What is drawn.
+        formats: Of ``FORMATS``.
+    """
     with use_settings(THEMES[figure.theme]):
         drawn = _lay_out(figure)
-        return {name: image_bytes(drawn, name) for name in FORMATS}
+        return {name: image_bytes(drawn, name) for name in formats}
+
+
+def read_formats(text: str | None) -> tuple[str, ...] | None:
+    """The formats that ``formats=pdf,svg`` names; None where nothing is asked.
+
+    Raises:
+        InputError: A name is not one of FORMATS.
+    """
+    if not text:
+        return None
+    names = tuple(text.split(","))
+    for name in names:
+        checks.choice("formats", name, FORMATS)
+    return names
 
 
 def draw_canvas(figure: Figure) -> Any:

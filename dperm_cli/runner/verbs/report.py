@@ -15,6 +15,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.core.files import write_files
 from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.charts import rank_diagram
+from dperm_cli.results.charts.figure_drawing import read_formats
 from dperm_cli.results.charts.study_view import KEYS, StudyView, read_view
 from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.references import warn_of_baselines
@@ -33,7 +34,7 @@ MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 def report(arguments: list[str]) -> int:
     """``dperm report FOLDER [format=table|json] [html=true|false]``, keys of figure and table."""
-    keys = ("format", "html", "out", *EXTRA, *KEYS, *TABLE_KEYS)
+    keys = ("format", "formats", "html", "out", *EXTRA, *KEYS, *TABLE_KEYS)
     words = Syntax(keys=keys).split(arguments)
     folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
@@ -46,7 +47,10 @@ def report(arguments: list[str]) -> int:
     width = "double" if asked.get("theme") == "double" else "single"
     format_ = words.choose("format", FORMATS)
     extra = [name for name in EXTRA if words.choose(name, ("false", "true")) == "true"]
-    made = make_report(Path(folder), page=page, view=view, table=table, width=width)
+    formats = read_formats(asked.get("formats"))
+    made = make_report(
+        Path(folder), page=page, view=view, table=table, width=width, formats=formats
+    )
     print_report(made, Path(folder), format_)
     _write_extra(Path(folder), made.summary, extra, width, format_ == "json")
     if made.broken:
@@ -97,11 +101,12 @@ def make_report(
     view: StudyView | None = None,
     table: TableRequest | None = None,
     width: str = "single",
+    formats: Sequence[str] | None = None,
 ) -> Report:
     """Write all files of a study; what could not be written is in the report.
 
-    ``view`` is what the figure shows and ``table`` what the tables do; None is what a study shows
-    unasked. ``width`` is that of ``table.tex``.
+    ``view`` is what the figure shows, ``table`` what the tables do and ``formats`` those of the
+    figure; None is what a study shows unasked. ``width`` is that of ``table.tex``.
     ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
     what only the ledger knows, as it does of the ``others`` that were merged into this folder.
     """
@@ -109,7 +114,7 @@ def make_report(
 
     return write_report(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
                         others=others, allow_unwritten=True, view=view, table=table,
-                        width=width)  # fmt: skip
+                        width=width, formats=formats)  # fmt: skip
 
 
 def print_report(made: Report, out: Path, format_: str) -> Report:

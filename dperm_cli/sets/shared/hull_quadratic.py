@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 _ROUNDS = 400
 _BATCH = 32
@@ -176,9 +175,11 @@ class _Work:
 
     def _enter(self, place: int) -> bool:
         """Put an atom into the corral; False where it depends on those there."""
+        from scipy.linalg import solve_triangular  # loaded by need: it takes long
+
         column = self._products(place)
         own = float(self._atoms[place] @ self._bent[place]) + self._lift
-        row = linalg.solve_triangular(self._factor, column, lower=True, check_finite=False)
+        row = solve_triangular(self._factor, column, lower=True, check_finite=False)
         left = own - float(row @ row)
         if not left > 1e-14 * own:
             return False
@@ -209,8 +210,10 @@ class _Work:
 
     def _affine(self) -> np.ndarray:
         """Weights of sum 1, of any sign, of the minimiser over the corral's affine hull."""
+        from scipy.linalg import cho_solve
+
         target = np.stack([self._pull[self._in], np.ones(len(self._in))], axis=1)
-        solved = linalg.cho_solve((self._factor, True), target, check_finite=False)
+        solved = cho_solve((self._factor, True), target, check_finite=False)
         free, ones = solved[:, 0], solved[:, 1]
         return free + ones * (1.0 - np.sum(free)) / np.sum(ones)
 
