@@ -270,6 +270,68 @@ def test_retries_end_inside():
     assert share >= 0.5
 
 
+class PolarBins(Bins):
+    """Rings and sectors of equal width of a disc, or of its image under a linear map."""
+
+    def __init__(self, target, rings, sectors):
+        self.place = walk_grid.round_body(target.constraint)
+        self.radius = 0.5 * self.place.tau
+        self.edges = [
+            np.linspace(0, self.radius, rings + 1),
+            np.linspace(-np.pi, np.pi, sectors + 1),
+        ]
+        self.shape = (rings, sectors)
+
+    def number(self, theta):
+        u = np.linalg.solve(self.place.matrix, (theta - self.place.shift).T).T
+        polar = np.hypot(u[:, 0], u[:, 1]), np.arctan2(u[:, 1], u[:, 0])
+        where = [
+            np.clip(np.searchsorted(e, c, side="right") - 1, 0, len(e) - 2)
+            for e, c in zip(self.edges, polar, strict=True)
+        ]
+        return np.ravel_multi_index(where, self.shape)
+
+    def probabilities(self, potential):
+        """Of the law exp(-f), by the midpoint rule on 40 x 40 points of every bin."""
+        fine = [np.linspace(e[0], e[-1], 40 * (len(e) - 1) + 1) for e in self.edges]
+        r, angle = np.meshgrid(*(0.5 * (e[1:] + e[:-1]) for e in fine), indexing="ij")
+        u = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=-1).reshape(-1, 2)
+        weight = r.ravel() * np.exp(-potential.value(self.place.points(u)))
+        mass = weight.reshape(self.shape[0], 40, self.shape[1], 40).sum(axis=(1, 3))
+        return mass.ravel() / mass.sum()
+
+
+@pytest.mark.stat
+@pytest.mark.parametrize("body", ["l2_ball", "ellipsoid"])
+def test_law_in_the_plane_with_retries(monkeypatch, body):
+    """Walks of six million steps on a thousand cells each way; one that ends outside is run again.
+
+    That is seven relaxation times of the chain; the theorem asks for 1e11 steps. About one walk in
+    forty ends outside. False-alarm rate 1e-5; an exponent three times as large fails.
+    """
+    from dperm_cli.samplers import grid_walk
+
+    walks = []
+
+    def count(table, steps, source):
+        walks.append(steps)
+        return walk_cells(table, steps, source)
+
+    monkeypatch.setattr(grid_walk, "walk_cells", count)
+    draws = 1500
+    _, target, potential = case("hinge", body, 2, n=2, f=3.0)
+    sampler = GridWalk(most_steps=6e6, allow_heuristic=True)
+    facts = sampler.plan(target, 3.0).facts
+    assert facts["cells"] > 1000**2
+    assert facts["theorem_steps"] > 1e10
+    theta = draw(sampler, target, potential, draws, dist_inf=3.0)
+    assert np.all(target.constraint.contains(theta, 1e-9))
+    assert 10 <= len(walks) - draws <= 100
+    bins = PolarBins(target, 3, 6)
+    assert p_value(bins, bins.probabilities(potential), theta) > 1e-5
+    assert p_value(bins, bins.probabilities(colder(potential, 3.0)), theta) < 1e-6
+
+
 def test_none_kept_gives_a_point_of_the_unit_ball(monkeypatch):
     from dperm_cli.samplers import grid_walk
 
