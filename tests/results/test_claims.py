@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.charts.curve_points import NotComparable, PointSelection, extend_row, points
 from dperm_cli.results.claims.claims import (
     CONFIRMED,
@@ -24,6 +26,7 @@ from dperm_cli.results.claims.intervals import draw_statistics, log_log
 from dperm_cli.results.claims.judge import judge
 
 NS = (100, 200, 400, 800, 1600, 3200)
+EXPERIMENTS = Path(find_shipped("experiments"))
 
 
 def row(n=100, risk=1.0, cell=None, mechanism="a", floor=1e9, trial=0, config=None, **more):
@@ -171,6 +174,26 @@ def test_ratio_and_order_compare_place_by_place():
     found = verdict(rows, kind="order", **flipped)
     assert found.verdict == CONFIRMED
     assert len(found.findings) == len(NS)
+
+
+def test_another_mechanism_is_not_asked_for_the_settings_of_the_first():
+    asked = {"where": {"mechanism": "a", "mechanism.steps": "theory", "dataset.n": 5}}
+    other = claim(kind="order", against={"mechanism": "b"}, **asked)
+    assert other.select(other.against).where == {"mechanism": "b", "dataset.n": 5}
+    settled = claim(kind="order", against={"mechanism": "b", "mechanism.steps": 3}, **asked)
+    assert settled.select(settled.against).where["mechanism.steps"] == 3
+    same = claim(kind="order", against={"mechanism": "a", "epsilon": 1.0}, **asked)
+    assert same.select(same.against).where["mechanism.steps"] == "theory"
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(EXPERIMENTS.glob("*/verdicts.json")), ids=lambda path: path.parent.name
+)
+def test_every_kept_verdict_is_of_cells_that_ran(folder):
+    """A claim whose rows or rivals select nothing would wait for a run for ever."""
+    text = folder.read_text()
+    assert len(json.loads(text)) > 0
+    assert "no cell of it ran" not in text
 
 
 def test_explicit_bounds_need_no_fit():

@@ -83,11 +83,18 @@ class Claim(PointSelection):
         return f"tolerance {amount}" if self.kind == "slope" else f"up to a factor 1 + {amount}"
 
     def select(self, rows: Mapping[str, Any] | None = None) -> PointSelection:
-        """Which points of the records this claim is about."""
+        """Which points of the records this claim is about.
+
+        ``rows`` are those it compares with: they differ from its own in what is named. A part that
+        they replace, such as the mechanism, takes its settings along (``mechanism.steps``).
+        """
         chosen: dict[str, Any] = {
             part.name: getattr(self, part.name) for part in fields(PointSelection)
         }
-        chosen["where"] = {**self.where, **(rows or {})}
+        other = rows or {}
+        replaced = {name for name in other if other[name] != self.where.get(name)}
+        kept = {k: v for k, v in self.where.items() if k.partition(".")[0] not in replaced}
+        chosen["where"] = {**kept, **other}
         return PointSelection(**chosen)
 
 
