@@ -79,6 +79,14 @@ def test_the_lines_sort_and_filter(board):
     assert column(board, GRID, "method") == ["quick", "quick"]
 
 
+def test_two_sets_of_one_name_are_told_apart(board):
+    """The problems of the table of winners have the radius of their set."""
+    problems = board.run("[...document.querySelectorAll('#winners td.problem')]"
+                         ".map((one) => one.textContent)")  # fmt: skip
+    assert len(problems) > 1
+    assert all(" radius 1," in name for name in problems)
+
+
 def test_a_number_leads_to_its_record_command_and_versions(board):
     board.click(f"{GRID} tbody tr.row td:nth-child(5)")
     told = board.run(f"document.querySelector('{GRID} .more-of').textContent")

@@ -68,7 +68,8 @@ function plainTable(caption, heads, lines) {
 function winners() {
   const heads = [["problem", true], ["epsilon"], ["first", true], ["its risk"], ["dperm's default", false, "Excess risk of mechanism=auto"],
     ["its place"], ["times the first"], ["best of others", true], ["its risk"], ["floor", false, columnOf("floor").doc]];
-  const told = (one) => [[one.dataset, one.loss, one.constraint, one.relation, one.guarantee].join(", "), number(one.epsilon), toCard(one.first), number(one.first_risk, 3),
+  const set = (one) => one.constraint + (one.constraint_radius === null ? "" : " radius " + number(one.constraint_radius));
+  const told = (one) => [[one.dataset, one.loss, set(one), one.relation, one.guarantee].join(", "), number(one.epsilon), toCard(one.first), number(one.first_risk, 3),
     number(one.default_risk, 3), one.default_place === null ? "-" : `${one.default_place} of ${one.methods}`, number(one.ratio, 3), one.peer === null ? "-" : toCard(one.peer), number(one.peer_risk, 3), number(one.floor, 3)];
   return plainTable("Who is first on each problem", heads, study.winners.map(told));
 }
