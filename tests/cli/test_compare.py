@@ -160,7 +160,18 @@ def test_a_study_is_placed_in_a_table_that_was_downloaded(dperm, placed, tmp_pat
 def test_a_study_of_other_problems_is_told_which_there_are(dperm, studies):
     found = dperm("compare", "a", "leaderboard")
     assert (found.code, found.out) == (2, "")
-    assert "diabetes squared l2_ball 1 replace_one approx at epsilon 0.1, 1, 10" in found.err
+    assert "its data sets are breast_cancer, diabetes, digits" in found.err
+    assert found.err.count("\n") == 1
+
+
+def test_a_study_on_other_sets_is_told_which_its_data_are_on(dperm):
+    words = ["dataset=diabetes", "constraint.radius=2", "mechanism=noisy_gd", "trials=1"]
+    assert dperm("run", *words, "out=b").code == 0
+    found = dperm("compare", "b", "leaderboard")
+    assert (found.code, found.out) == (2, "")
+    named = "diabetes squared l2_ball 1 replace_one approx at epsilon 0.1, 0.3, 1, 3, 10"
+    assert named in found.err
+    assert "breast_cancer" not in found.err
     assert found.err.count("\n") == 1
 
 

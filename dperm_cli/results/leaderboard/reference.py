@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,19 @@ def place_rows(rows: Iterable[Mapping[str, Any]], reference: Sequence[Entry]) ->
     return placed
 
 
-def describe_problems(reference: Iterable[Entry]) -> str:
-    """The problems of the leaderboard in words, each once, with its values of epsilon."""
+def describe_problems(reference: Sequence[Entry], datasets: Collection[str]) -> str:
+    """The problems of the leaderboard on some data sets, each once, with its values of epsilon.
+
+    Args:
+        reference: Lines of the leaderboard.
+        datasets: Names of data sets; where the leaderboard has none of them, it names its own.
+    """
+    near = [one for one in reference if one["dataset"] in datasets]
+    if not near:
+        names = dict.fromkeys(one["dataset"] for one in reference)
+        return f"its data sets are {', '.join(names)}"
     levels: dict[str, list[str]] = {}
-    for problem in dict.fromkeys(one["problem"] for one in reference):
+    for problem in dict.fromkeys(one["problem"] for one in near):
         rest, epsilon = problem.rsplit(" ", 1)
         levels.setdefault(rest, []).append(epsilon)
     return "; ".join(f"{rest} at epsilon {', '.join(all_)}" for rest, all_ in levels.items())

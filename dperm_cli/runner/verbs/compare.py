@@ -79,7 +79,7 @@ def place_study(
     kept = reference.read_reference(table)
     places = reference.place_rows(summarise(rows), kept)
     if not places:
-        problems = reference.describe_problems(kept)
+        problems = reference.describe_problems(kept, {row["dataset"] for row in rows})
         allowed = f"has no result on a problem and the records of the leaderboard: {problems}"
         raise InputError("STUDY", str(name), allowed)
     return places, damaged
