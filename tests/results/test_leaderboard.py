@@ -262,6 +262,10 @@ def test_what_the_readme_says_of_who_is_first():
     from_one = [one for one in winners if one["epsilon"] >= 1 and one["peer"] is not None]
     assert len(from_one) > 20
     assert all(one["default_risk"] <= one["peer_risk"] for one in from_one)
+    larger = {"cal_housing", "yearpredictionmsd_10k", "a9a"}
+    many = [one for one in winners if one["dataset"] in larger and one["peer"] is not None]
+    assert {one["dataset"] for one in many} == larger
+    assert all(one["default_risk"] <= one["peer_risk"] for one in many)
 
 
 def test_how_far_the_default_is_from_the_best_at_full_size():

@@ -102,6 +102,16 @@ def test_corrections(epsilon, n, p):
     assert walk.tau / walk.cells <= walk.spacing * (1 + 1e-12)
 
 
+def test_no_whole_walk_on_a_disc_is_within_reach():
+    """What the README of bst14_samplers says: one record at epsilon 3 takes the fewest steps."""
+    steps = {
+        (n, epsilon): paper(epsilon, n, 2, False, printed=False).steps
+        for n in (1, 2, 5) for epsilon in (1.0, 3.0, 6.0)
+    }  # fmt: skip
+    assert min(steps, key=steps.get) == (1, 3.0)
+    assert steps[1, 3.0] == pytest.approx(4.8e9, rel=0.01)
+
+
 def test_printed_relative_error_does_not_bound_the_log():
     """|ratio - 1| <= a/2 allows a log of -log(1 - a/2) > a/2; 1 - e^{-a/2} allows a/2."""
     for a in (0.1, 1.0):
