@@ -14,7 +14,7 @@ import pytest
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner.compose import composer, user_yaml
+from dperm_cli.runner.compose import shipped_files, user_yaml
 from dperm_cli.runner.compose.study_plan import MOST_CELLS
 from tests.cli._payloads import BOMB, FILES, RUNS, SWEEPS, WORDS, assert_refused, evil
 
@@ -28,10 +28,7 @@ def no_hydra(monkeypatch):
     def started(*_, **__):
         raise AssertionError("Hydra was started")
 
-    monkeypatch.setattr(composer, "hydra_compose", started)
-    monkeypatch.setattr(
-        composer, "_compose", composer._compose.__wrapped__
-    )  # nothing is remembered
+    monkeypatch.setattr(shipped_files, "compose", started)
 
 
 @pytest.mark.parametrize("word", list(WORDS), ids=lambda word: word[:60].encode("unicode_escape"))
@@ -65,9 +62,6 @@ def test_hostile_files(dperm, tmp_path, text):
     assert os.listdir(tmp_path / "mine" / "mechanism") == ["evil.yaml"]
 
 
-HYDRA = composer.hydra_compose
-
-
 @pytest.mark.parametrize("text", list(FILES), ids=lambda text: text[:50])
 def test_hydra_never_sees_a_users_file(tmp_path, text, no_hydra):
     evil(tmp_path, text)
@@ -80,14 +74,13 @@ def test_hydra_never_sees_a_users_file(tmp_path, text, no_hydra):
 
 
 def test_only_shipped_files_reach_hydra(dperm, tmp_path, monkeypatch):
-    seen = []
+    seen, compose = [], shipped_files.compose
 
-    def watched(name, overrides):
+    def watched(root, *overrides):
         seen.extend(overrides)
-        return HYDRA(name, overrides)
+        return compose(root, *overrides)
 
-    monkeypatch.setattr(composer, "hydra_compose", watched)
-    monkeypatch.setattr(composer, "_compose", composer._compose.__wrapped__)
+    monkeypatch.setattr(shipped_files, "compose", watched)
     evil(tmp_path, "name: noisy_gd\nsteps: 3\n", "short")
     done = dperm("run", "--cfg", "job", "--config-dir", "mine", "mechanism=short", "loss=hinge")
     assert done.code == 0, done.err

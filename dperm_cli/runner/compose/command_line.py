@@ -7,36 +7,22 @@ is refused before Hydra starts.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import (
-    ChoiceSweep,
-    Glob,
-    IntervalSweep,
-    Override,
-    OverrideType,
-    QuotedString,
-    RangeSweep,
-)
-from hydra.errors import HydraException
-
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
-from dperm_cli.core.plain_yaml import DEPTH, NODES
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.core.plain_yaml import DEPTH
+from dperm_cli.runner.compose import cell_schema, word_grammar
 from dperm_cli.runner.compose.user_yaml import COLUMN_KEYS, refuse_programs, refuse_text
 
 MAX_WORD = 1 << 20  # characters of one word
 # Of a key that names a column any text is a value, whatever Hydra's grammar makes of it; but null,
 # whole numbers, lists, and what stands in quotes mean what they mean elsewhere.
 _NO_COLUMN = re.compile(r"(?i:null)|[-+]?\d+|\[.*\]|'.*'|\".*\"", re.DOTALL)
-LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
 
 @dataclass(frozen=True)
@@ -190,24 +176,8 @@ def _read_setting(word: str, multirun: bool) -> Setting:
 
 def _setting(word: str) -> Setting:
     _check_word(word)
-    if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
-        return check_setting(_json_setting(word))
-    try:
-        override = OverridesParser.create().parse_override(word)
-    except HydraException:
-        return check_setting(_json_setting(word))
-    except (ValueError, OverflowError, RecursionError):
-        raise InputError("argument", word, "holds a number that is too long to read") from None
-    if not override.key_or_group:
-        raise InputError("argument", word, "must read KEY=VALUE")
-    if override.type == OverrideType.DEL:
-        raise InputError("argument", word, "keys cannot be deleted; set them instead")
-    if override.package is not None:
-        raise InputError("argument", word, "packages (@) are not used here")
-    values = _values(override)
-    if not values:
-        raise InputError(override.key_or_group, word, "needs at least one value")
-    return check_setting(Setting(override.key_or_group, values, override.is_sweep_override()))
+    found = word_grammar.read_word(word)
+    return check_setting(Setting(found.key, found.values, found.is_sweep))
 
 
 def _check_word(word: str) -> None:
@@ -224,47 +194,3 @@ def check_setting(setting: Setting) -> Setting:
     for value in setting.values:
         refuse_programs(value, f"{setting.key}.")
     return setting
-
-
-def _json_setting(word: str) -> Setting:
-    """``key={"1": 1}``: a map with quoted keys, which Hydra's grammar does not know."""
-    key, _, text = word.partition("=")
-    try:
-        value = json.loads(text) if text[:1] in "{[" else None
-    except ValueError:
-        value = None
-    if not key or value is None:
-        allowed = "cannot be read as KEY=VALUE (quote lists and maps: 'k=[1,2]', 'k={a: 1}')"
-        raise InputError("argument", word, allowed)
-    return Setting(key, (value,), False)
-
-
-def _values(override: Override) -> tuple[Any, ...]:
-    value, key = override.value(), str(override.key_or_group)
-    if isinstance(value, (IntervalSweep, Glob)):
-        kind = "globs" if isinstance(value, Glob) else "intervals"
-        raise InputError(key, override.input_line, f"{kind} are not a grid")
-    if isinstance(value, ChoiceSweep):
-        return _list_values(key, value.list)
-    if isinstance(value, RangeSweep):
-        if not value.step:
-            raise InputError(key, override.input_line, "needs a step that is not 0")
-        return _list_values(key, value.range())
-    return (_plain(value),)
-
-
-def _list_values(key: str, items: Iterable[Any]) -> tuple[Any, ...]:
-    found = tuple(_plain(item) for item in itertools.islice(items, NODES + 1))
-    if len(found) > NODES:
-        raise InputError(key, f"{found[0]}, {found[1]}, ...", f"must be at most {NODES} values")
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, QuotedString):
-        return value.text
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(_plain(key)): _plain(item) for key, item in value.items()}
-    return value

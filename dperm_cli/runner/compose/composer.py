@@ -11,22 +11,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
-
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from dperm_cli.core import catalogue, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.near_names import nearest
 from dperm_cli.core.package_paths import find_shipped
-from dperm_cli.runner.compose import user_yaml
+from dperm_cli.runner.compose import shipped_files, user_yaml
 
 _PACKED = ("gz", "bz2", "xz")
 _READERS = {
@@ -105,25 +97,11 @@ def _find_defaults(group: str, plugin: str) -> dict[str, Any]:
 def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
     """Shipped choices only: their names come from a listing of the shipped folder."""
     root = find_shipped("conf")
-    sections = {group: _compose(root, f"{group}={name}")[group] for group, name in chosen.items()}
-    return _compose(root) | sections
-
-
-@cache
-def _compose(root: str, *overrides: str) -> dict[str, Any]:
-    before = GlobalHydra.instance().hydra  # a notebook may have a Hydra of its own
-    GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(root, version_base="1.3"):
-            config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
-    except (HydraException, OmegaConfBaseException) as error:
-        detail = " ".join(str(error).split())[:200]
-        raise InputError("configuration", " ".join(overrides), detail) from None
-    finally:
-        GlobalHydra.instance().hydra = before  # Hydra may have made another instance
-    assert isinstance(config, dict)
-    user_yaml.refuse_programs(config, "")
-    return {str(key): value for key, value in config.items()}
+    sections = {
+        group: shipped_files.compose(root, f"{group}={name}")[group]
+        for group, name in chosen.items()
+    }
+    return shipped_files.compose(root) | sections
 
 
 def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
