@@ -2,32 +2,74 @@
 
 No loop uses fast-math. Sums have a fixed order and fused multiply-adds are written explicitly. So
 an expression has the same bits wherever it is inlined, vectorised or called from.
+
+Numba is imported when a loop is first called. Planning, accounting and looking up need none.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
-
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.loops import KEEPS_CODE
+
+_LOCK = threading.RLock()
+
+
+class CompiledLoop:
+    """A function that is compiled when it is first called, or by the first loop that calls it.
+
+    What it does not have itself is taken from numba's dispatcher: ``signatures``, for instance.
+
+    Args:
+        function: What is compiled.
+        options: Numba's options.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self._options = function, options
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher of this function."""
+        if self._dispatcher is None:
+            with _LOCK:
+                if self._dispatcher is None:
+                    self._dispatcher = _make_dispatcher(self.py_func, self._options)
+        return self._dispatcher
+
+    def __call__(self, *args: Any) -> Any:
+        return (self._dispatcher or self.dispatcher)(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # of Python itself, which asks before there is a function
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+
+class Operation:
+    """A machine operation of ``machine_operations`` by its name, for compiled loops alone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """``njit`` with the interpreter lock released and the machine code kept where that is safe."""
     if function is None:
         return lambda f: compile_loop(f, **options)
-    dispatcher = njit(nogil=True, cache=KEEPS_CODE, error_model="numpy", **options)(function)
-    _stamp(dispatcher)
-    _need_no_room(dispatcher)
-    return dispatcher
+    return CompiledLoop(function, options)
 
 
 def compile_inline(function: Callable[..., Any]) -> Any:
@@ -35,10 +77,44 @@ def compile_inline(function: Callable[..., Any]) -> Any:
     return compile_loop(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
+# Any: what a type checker sees is called in loops alone
+fma: Any = Operation("fma")
+as_float: Any = Operation("as_float")
+as_bits: Any = Operation("as_bits")
+
+
 @cache
 def room_digest() -> str:
     """Digest of every source file of this room."""
     return hash_parts(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+
+def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    _teach_numba()
+    from numba import njit
+
+    dispatcher = njit(nogil=True, cache=KEEPS_CODE, error_model="numpy", **options)(function)
+    _stamp(dispatcher)
+    _need_no_room(dispatcher)
+    return dispatcher
+
+
+@cache
+def _teach_numba() -> None:
+    """Have numba take a compiled loop for its dispatcher, and an operation for its intrinsic."""
+    from numba.core.registry import cpu_target
+    from numba.extending import typeof_impl
+
+    from dperm_cli.loops import machine_operations
+
+    @typeof_impl.register(CompiledLoop)
+    def find_loop(loop: CompiledLoop, context: Any) -> Any:
+        return typeof_impl(loop.dispatcher, context)
+
+    @typeof_impl.register(Operation)
+    def find_operation(operation: Operation, _context: Any) -> Any:
+        made = getattr(machine_operations, operation.name)
+        return cpu_target.typing_context.resolve_value_type(made)
 
 
 def _stamp(dispatcher: Any) -> None:
@@ -63,38 +139,3 @@ def _need_no_room(dispatcher: Any) -> None:
             keep(signature, compiled)
 
     store.save_overload = keep_if_possible
-
-
-# Any: a type checker would see the typing function, not the operation it describes
-operation: Any = intrinsic
-_DOUBLE, _WORD = ir.DoubleType(), ir.IntType(64)
-
-
-@operation
-def fma(_context, a, b, c):
-    """a * b + c, rounded once."""
-
-    def emit(_ctx, builder, _signature, args):
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), emit
-
-
-@operation
-def as_float(_context, word):
-    """The double whose bits are ``word``."""
-
-    def emit(_ctx, builder, _signature, args):
-        return builder.bitcast(args[0], _DOUBLE)
-
-    return types.float64(types.uint64), emit
-
-
-@operation
-def as_bits(_context, value):
-    """The bits of a double, as uint64."""
-
-    def emit(_ctx, builder, _signature, args):
-        return builder.bitcast(args[0], _WORD)
-
-    return types.uint64(types.float64), emit

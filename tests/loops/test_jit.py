@@ -1,12 +1,18 @@
 """Stored machine code must not outlive a change of a neighbouring file."""
 
+import copy
 import errno
+import importlib
+import pickle
+import pkgutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dperm_cli.loops import gaussian_noise, jit, sgd
+import dperm_cli.loops
+from dperm_cli.loops import gaussian_noise, jit, machine_operations, sgd
 
 WARM = """
 from dperm_cli.loops import batch_indices, gaussian_noise, sgd
@@ -27,6 +33,64 @@ def test_machine_code_is_stamped_with_the_whole_room():
 def test_warmup_compiles_every_kernel_once():
     done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1"] * 5
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import dperm_cli.loops as room
+for found in pkgutil.iter_modules(room.__path__, "dperm_cli.loops."):
+    if not found.name.endswith("machine_operations"):
+        importlib.import_module(found.name)
+assert "numba" not in sys.modules
+import numpy as np
+from dperm_cli.loops import gaussian_noise
+keys = np.zeros((1, 2), dtype=np.uint64)
+assert gaussian_noise.normals(keys, 0, 2, 3).size == 6
+assert "numba" in sys.modules
+"""
+
+
+def test_numba_is_imported_with_the_first_call():
+    subprocess.run([sys.executable, "-c", IMPORT_ALL], check=True)
+
+
+def list_operations():
+    for found in pkgutil.iter_modules(dperm_cli.loops.__path__, "dperm_cli.loops."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            if isinstance(value, jit.Operation):
+                yield name, value
+
+
+def test_every_operation_is_there_under_its_name():
+    found = list(list_operations())
+    assert len({name for name, _ in found}) >= 15
+    for name, operation in found:
+        assert operation.name == name
+        assert isinstance(getattr(machine_operations, name), type(machine_operations.fma))
+
+
+@jit.compile_inline
+def add_one(x):
+    return x + 1.0
+
+
+@jit.compile_loop
+def add_two(x):
+    return add_one(jit.fma(x, 1.0, 1.0))
+
+
+def test_a_loop_is_a_function_with_its_words_and_can_be_sent():
+    assert (add_two.__name__, add_two.__module__) == ("add_two", __name__)
+    assert pickle.loads(pickle.dumps(add_two)) is add_two
+    assert copy.deepcopy(add_two) is add_two
+
+
+def test_threads_that_call_first_make_one_dispatcher():
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: add_two.dispatcher, range(32)))
+    assert len(set(map(id, made))) == 1
+    assert add_two(1.5) == 3.5
+    assert len(add_two.signatures) == 1
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), RuntimeError("no bytes")])
