@@ -137,6 +137,8 @@ def _carry_out(name: str, rest: list[str]) -> int:
         return EXIT_OK if rest else EXIT_INPUT
     if name not in LIGHT_VERBS:
         environment.check_memory()
+    if name not in SHORT_VERBS:
+        environment.collect_as_usual()
     return VERBS[name](rest)
 
 
@@ -221,6 +223,8 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "completion": _completion,
 }
 LIGHT_VERBS = ("list", "completion", "new")  # verbs that import no library
+# verbs that end soon, or call ``collect_as_usual`` themselves before they compute
+SHORT_VERBS = ("run", "report", "status", "account", *LIGHT_VERBS)
 # verbs that do something without further words
 COMPLETE_VERBS = ("run", "describe", "account", "gap", "audit", "list", "warmup", "new")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import gc
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from dperm_cli.core import memory_limits, standard_streams, system_calls
+from dperm_cli.core import late_imports, memory_limits, standard_streams, system_calls
 from dperm_cli.core.errors import InputError, describe_error
 from dperm_cli.core.system_calls import GROUP_SIGNALS
 
@@ -38,6 +39,9 @@ ENDING_SIGNALS = frozenset(signal.valid_signals()) - {
 LIBRARIES = 1 << 30
 INSTEAD = "raise the limit, or take less data, fewer trials or fewer workers"
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "unable to allocate")
+# New objects until garbage is looked for, and how often the older ones are looked at with them.
+_SELDOM = (200_000, 10, 10)
+_USUAL: list[tuple[int, int, int]] = []  # what Python had before ``settle``
 _AGAIN_SECONDS = 0.01  # until a signal that was lost is raised again
 
 Handler = Callable[[int, FrameType | None], Any] | int
@@ -77,6 +81,20 @@ def settle() -> None:
     if system_calls.read_address_limit() is not None:
         system_calls.use_one_arena()
     os.environ.update(dict.fromkeys(THREADS, "1"))
+    late_imports.load_late()
+    _USUAL.append(gc.get_threshold())
+    gc.set_threshold(*_SELDOM)
+
+
+def collect_as_usual() -> None:
+    """Look for garbage as often as Python does by itself, and not at what was imported so far.
+
+    ``settle`` has it looked for seldom: nothing that is imported is garbage, and a fifth of the
+    time of a small run went into finding that out. From the first cell on there are large arrays.
+    """
+    if _USUAL:
+        gc.freeze()
+        gc.set_threshold(*_USUAL.pop())
 
 
 @contextmanager

@@ -107,6 +107,8 @@ def _teach_numba() -> None:
 
     from dperm_cli.loops import machine_operations
 
+    typing: Any = cpu_target.typing_context
+
     @typeof_impl.register(CompiledLoop)
     def find_loop(loop: CompiledLoop, context: Any) -> Any:
         return typeof_impl(loop.dispatcher, context)
@@ -114,7 +116,7 @@ def _teach_numba() -> None:
     @typeof_impl.register(Operation)
     def find_operation(operation: Operation, _context: Any) -> Any:
         made = getattr(machine_operations, operation.name)
-        return cpu_target.typing_context.resolve_value_type(made)
+        return typing.resolve_value_type(made)
 
 
 def _stamp(dispatcher: Any) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.environment import follow_parent
+from dperm_cli.core.environment import collect_as_usual, follow_parent
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
@@ -115,6 +115,7 @@ class Worker:
             if self._attempts and self._attempts.count(item.key) > self._deaths:
                 return Outcome(item.key, _LEFT)
             self._begun(item)
+            collect_as_usual()
             with self._attempts.note(item.key) if self._attempts else contextlib.nullcontext():
                 rows = cells.run(item, self._optimum_of)
                 self._store.write(item.key, rows, sync=False, code=item.code)

@@ -1,0 +1,63 @@
+"""Modules that are seldom used: loaded when something is taken from them, and then as ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dperm_cli.core import late_imports
+
+USED = """
+import sys
+from dperm_cli.core import late_imports
+late_imports.load_late()
+late_imports.load_late()
+assert sys.meta_path.count(late_imports._LateFinder) == 1
+import scipy.special
+import matplotlib.figure
+import matplotlib.dviread
+for name in late_imports.LATE:
+    assert type(sys.modules[name]).__name__ == "_LazyModule", name
+assert "numpy.f2py.crackfortran" not in sys.modules
+import numpy, fontTools.agl
+numpy.testing.assert_allclose([1.0], [1.0])
+assert numpy.f2py.get_include()
+assert fontTools.agl.toUnicode("alpha") == chr(0x3b1)
+from numpy.testing import assert_array_equal
+assert type(sys.modules["numpy.testing"]).__name__ == "module"
+"""
+
+
+def run(program):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_they_are_loaded_when_they_are_used():
+    run(USED)
+
+
+@pytest.mark.parametrize("name", late_imports.LATE)
+def test_each_of_them_is_imported_by_a_library(name):
+    """What no library imports any more is no longer worth its line."""
+    program = "import sys, scipy.special, matplotlib.figure, matplotlib.dviread"
+    assert run(f"{program}; print({name!r} in sys.modules)") == "True\n"
+
+
+def test_a_program_that_imports_dperm_is_left_as_it_is():
+    program = "import sys, gc; before = [*sys.meta_path, gc.get_threshold()]; import dperm_cli.cli"
+    asked = "print([*sys.meta_path, gc.get_threshold()] == before)"
+    assert run(f"{program}; {asked}") == "True\n"
+
+
+def test_garbage_is_looked_for_as_usual_once_cells_run():
+    program = (
+        "import gc; from dperm_cli.core import environment; before = gc.get_threshold();"
+        "environment.settle(); seldom = gc.get_threshold(); environment.collect_as_usual();"
+        "print(seldom > before, gc.get_threshold() == before, gc.get_freeze_count() > 1000);"
+        "gc.set_threshold(5, 5, 5); environment.collect_as_usual(); print(gc.get_threshold())"
+    )
+    assert run(program) == "True True True\n(5, 5, 5)\n"
