@@ -8,11 +8,11 @@ docs/proofs/_hidden_directions.md.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaincinv, gammaln, hyp1f1, lambertw, ndtr
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.core.memo import MIB, memoise
 
 _GRID = 400  # of lengths tried
@@ -83,11 +83,9 @@ def _list_angles(p: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _find_largest(function, longest: float) -> float:
     """The largest value on [0, longest] of a function with one peak."""
-    from scipy.optimize import minimize_scalar  # longer to import than most runs take
-
     tried = np.linspace(0.0, longest, _GRID)[1:]
     values = [function(x) for x in tried]
     place = int(np.argmax(values))
     low, high = tried[max(place - 1, 0)], tried[min(place + 1, len(tried) - 1)]
-    found: Any = minimize_scalar(lambda x: -function(x), bounds=(low, high), method="bounded")
-    return max(values[place], -float(found.fun))
+    found = find_minimum(lambda x: -function(x), low, high)
+    return max(values[place], -found.value)

@@ -10,10 +10,9 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, ClassVar
 
 from dperm_cli.core.system_calls import open_to_read
 
@@ -21,17 +20,6 @@ BYTES = 1 << 20
 NODES = 10_000
 DEPTH = 32
 SCALAR = 65_536  # characters of one scalar
-
-_BASE: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-
-
-class _Loader(_BASE):
-    """Lists, maps and plain scalars.
-
-    A scalar without quotes is what the same word is on the command line, so that a setting means
-    one thing wherever it is written: `yes` is a text, `010` is no number.
-    """
-
 
 _INTEGER = r"[-+]?(?:0|[1-9](?:_?[0-9])*)"
 _POINT = r"(?:(?:0|[1-9](?:_?[0-9])*)\.(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)"
@@ -45,10 +33,6 @@ _SCALARS = {
     "int": (_INTEGER, list("-+0123456789")),
     "float": (_FLOAT, list("-+0123456789.iInN")),
 }
-_Loader.yaml_implicit_resolvers = {}
-for _name, (_form, _first) in _SCALARS.items():
-    _pattern = re.compile(rf"(?:{_form})\Z")
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, _first)
 
 Refuse = Callable[[str], Exception]
 
@@ -65,10 +49,12 @@ def read_mapping(path: Path, refuse: Refuse, holds: str = "`key: value` lines") 
         Exception: What ``refuse`` makes, where the file is anything but one mapping of plain
             values.
     """
+    import yaml  # 30 ms, and most runs read no file of a user's
+
     text = _read_text(path, refuse)
     try:
         _check_bounds(text, refuse)
-        data = yaml.load(text, _Loader)
+        data = yaml.load(text, _make_loader())
     except yaml.YAMLError as error:
         words = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
         raise refuse(f"is not a YAML configuration ({words[:120]})") from None
@@ -98,10 +84,12 @@ def _read_text(path: Path, refuse: Refuse) -> str:
 
 def _check_bounds(text: str, refuse: Refuse) -> None:
     """Count nodes and depth in the stream of events: nothing is built, no alias followed."""
+    import yaml
+
     if re.search(r"^\s*#\s*@", text, re.MULTILINE):
         raise refuse("packages (@) are not used here")
     nodes = depth = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, _make_loader()):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.NodeEvent) and event.anchor:  # an alias is one too
             raise refuse(f"line {line}: anchors and aliases are not allowed")
@@ -119,8 +107,31 @@ def _check_bounds(text: str, refuse: Refuse) -> None:
             raise refuse(f"line {line}: a value is longer than {SCALAR} characters")
 
 
+@cache
+def _make_loader() -> Any:
+    """A class that loads lists, maps and plain scalars.
+
+    A scalar without quotes is what the same word is on the command line, so that a setting means
+    one thing wherever it is written: `yes` is a text, `010` is no number.
+    """
+    import yaml
+
+    base: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+    class Loader(base):
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    for name, (form, first) in _SCALARS.items():
+        pattern = re.compile(rf"(?:{form})\Z")
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
+    Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+    return Loader
+
+
 def _mapping(loader: Any, node: Any) -> dict[str, Any]:
     """A map whose keys are texts, each once."""
+    import yaml
+
     found: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
@@ -131,6 +142,3 @@ def _mapping(loader: Any, node: Any) -> dict[str, Any]:
             raise yaml.constructor.ConstructorError(None, None, words, key_node.start_mark)
         found[key] = loader.construct_object(value_node, deep=True)
     return found
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)

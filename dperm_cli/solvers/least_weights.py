@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 _ROUNDS = 60
 _GAP = 1e-12  # of the sum: the product of weights and slacks at which the rounds end
@@ -65,6 +64,8 @@ class _Work:
         factor = self._factor(np.ones(self._count))
         if factor is None:
             return False
+        from scipy import linalg  # loaded by need: it takes long, and few problems come here
+
         shortest = self._both(self._atoms @ linalg.cho_solve(factor, self._target))
         least = 0.0 if self._signed else min(0.0, float(np.min(shortest)))
         raised = np.maximum(shortest - least, 0.0)
@@ -94,6 +95,8 @@ class _Work:
 
     def _direction(self, factor: Any, product: np.ndarray) -> tuple[np.ndarray, ...]:
         """(dw, dy, ds) that keep or mend the equations, with s dw + w ds = product."""
+        from scipy import linalg
+
         w, s = self.weights, self.slack
         lack = 1.0 - self._scores(self.prices) - s
         aim = self._rest() - self._mix((product - w * lack) / s)
@@ -103,6 +106,8 @@ class _Work:
 
     def _factor(self, ratio: np.ndarray) -> Any:
         """The Cholesky factor of sum ratio_j a_j a_j^T, or None."""
+        from scipy import linalg
+
         felt = ratio > _FELT * np.max(ratio)  # late rounds feel few atoms
         rows = self._atoms[felt] * np.sqrt(ratio[felt])[:, None]
         gram = rows.T @ rows

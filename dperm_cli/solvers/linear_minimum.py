@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import conic
 
@@ -77,13 +78,7 @@ def support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
 
 def _split_bound(inner: Any, ball: float, g: np.ndarray, x: np.ndarray) -> float:
     """The least over c of (K's support at g - c x) + c ball, for a unit vector x."""
-    from scipy.optimize import minimize_scalar
-
     far = float(np.linalg.norm(g))
-    found: Any = minimize_scalar(
-        lambda c: float(inner.support(g - c * x)) + c * ball,
-        bounds=(0.0, far),
-        method="bounded",
-        options={"xatol": 1e-15 * far, "maxiter": 200},
-    )
-    return float(found.fun)
+    return find_minimum(
+        lambda c: float(inner.support(g - c * x)) + c * ball, 0.0, far, xtol=1e-15 * far, steps=200
+    ).value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -38,6 +39,36 @@ def test_help_imports_nothing_heavy(words):
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+QUICK = """
+import os, sys
+from dperm_cli.__main__ import main
+before = set(sys.modules)
+sys.argv = ["dperm", {word!r}]
+code = main()
+more = sorted(name for name in set(sys.modules) - before if not name.startswith("encodings"))
+assert (code, more) == (0, []), (code, more)
+"""
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_the_first_page_is_shown_without_imports(dperm, word):
+    program = QUICK.format(word=word)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == dperm("--help").out
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_the_first_page_on_a_full_disk_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dperm_cli", "--help"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("dperm: standard output cannot be written")
 
 
 def test_run_help_names_groups_keys_and_examples(dperm):

@@ -1,14 +1,14 @@
-"""The root finder of core has the bits of scipy's, and its calls of the function."""
+"""The finders of roots and minima have the bits of scipy's, and its calls of the function."""
 
 import math
 import platform
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
 
-from dperm_cli.core.brent import find_root
+from dperm_cli.core.brent import find_minimum, find_root
 
 # elsewhere a compiler may join a product and a sum to one rounding, in scipy's code
 PLAIN_PRODUCTS = platform.machine() in ("x86_64", "AMD64")
@@ -56,3 +56,39 @@ def test_what_has_no_root_is_refused():
         find_root(lambda x: math.nan, 0.0, 1.0, xtol=1e-9, rtol=1e-9, steps=9)
     with pytest.raises(RuntimeError, match="3 steps"):
         find_root(lambda x: x**3 - 2.0, 0.0, 90.0, xtol=1e-9, rtol=1e-9, steps=3)
+
+
+VALLEYS = {
+    "parabola": (lambda x, a: (x - a) ** 2, 0.0, 50.0),
+    "quartic": (lambda x, a: (x - a) ** 4 + 3.0, -9.0, 90.0),
+    "corner": (lambda x, a: abs(x - a), -2.0, 80.0),
+    "slope": (lambda x, a: a * x, -1.0, 60.0),
+    "level": (lambda x, a: 1.0, -1.0, 60.0),
+    "waves": (lambda x, a: math.sin(a * x) + 0.01 * (x - a) ** 2, 0.0, 60.0),
+    "step": (lambda x, a: 1.0 if x < a else 0.0, 0.0, 60.0),
+    "wall": (lambda x, a: math.inf if x < a else x, 0.0, 60.0),
+}
+
+
+@pytest.mark.parametrize("name", VALLEYS)
+@pytest.mark.parametrize(("xtol", "steps"), [(1e-5, 500), (1e-12, 500), (1.0, 500), (1e-9, 6)])
+def test_a_minimum_is_that_of_scipy(name, xtol, steps):
+    formula, low, high = VALLEYS[name]
+    for a in np.random.default_rng(8).uniform(0.1, 40.0, 40).tolist():
+        seen: list[float] = []
+        known: list[float] = []
+        found = find_minimum(
+            lambda x, a=a, seen=seen: seen.append(x) or formula(x, a), low, high, xtol=xtol,
+            steps=steps,
+        )  # fmt: skip
+        with np.errstate(invalid="ignore"):  # scipy's numbers are numpy's
+            expected = minimize_scalar(
+                lambda x, a=a, known=known: known.append(float(x)) or formula(float(x), a),
+                bounds=(low, high), method="bounded", options={"xatol": xtol, "maxiter": steps},
+            )  # fmt: skip
+        assert seen == known
+        assert found == (expected.x, expected.fun)
+
+
+def test_a_minimum_of_one_step_is_the_first_place():
+    assert find_minimum(lambda x: x, 0.0, 1.0, steps=1).x == pytest.approx(0.381966)

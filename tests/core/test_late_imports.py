@@ -30,6 +30,47 @@ assert type(sys.modules["numpy.testing"]).__name__ == "module"
 """
 
 
+DRAWN = """
+import io, sys
+from dperm_cli.core import late_imports
+{first}
+late_imports.settle_matplotlib_words()
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+figure = Figure()
+FigureCanvasAgg(figure)
+axes = figure.subplots()
+(line,) = axes.plot([0, 1], [1, 3], label="a")
+axes.set(title="t", xlabel="x")
+line.set(color="red", lw=3)
+class Own(Line2D):
+    def set_own(self, value):
+        self.own = value
+Own([0], [0]).set(own=3)
+axes.legend()
+sink = io.BytesIO()
+figure.savefig(sink, format="png", metadata={{"Software": None}})
+sys.stdout.write(sink.getvalue().hex())
+sys.stderr.write(str(len(Line2D.set.__doc__ or "")))
+"""
+
+
+def draw(first):
+    program = DRAWN.format(first=first)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, int(done.stderr)
+
+
+def test_a_figure_is_the_same_without_docstrings():
+    usual, words = draw("")
+    short, fewer = draw("late_imports.load_late()")
+    assert usual == short
+    assert words > 1000 > fewer
+
+
 def run(program):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -33,8 +33,9 @@ def users(pattern):
         # bounded caches: one of numbers, of which a plan asks thousands, and core.memo
         (r"(?m:^@(functools\.)?lru_cache)", 1, "core.memo.memoise"),
         (r"\bOrderedDict\b|\.pop\(next\(iter\(", 1, "core.memo.Memo"),
-        # the program that runs in a peer's environment has nothing of dperm
-        (r"\bsys\.argv\b", 2, "core.operands.Syntax"),
+        # the program that runs in a peer's environment has nothing of dperm, and the first page of
+        # help is shown before anything is imported
+        (r"\bsys\.argv\b", 3, "core.operands.Syntax"),
         (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
         (r"\braise UnknownKey\b", 1, "core.checks.known_keys"),
     ],

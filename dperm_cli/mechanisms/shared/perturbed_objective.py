@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
@@ -376,21 +377,16 @@ class NoisePlanner:
 
     def best(self) -> float:
         """The minimiser of ``theory_risk`` over strengths of at least n * ridge."""
-        from scipy.optimize import minimize_scalar
-
         ridge = self._spec.penalty.ridge
         surely = perturbed_minimiser.least_modulus(self._spec)
         least = max(ridge, surely, self._least() * (1.0 + 1e-9))
         # noise as if the Jacobian were free: the strength is above what balances that
         free = self._unit.sensitivity(self._budget.relation) / self._budget.epsilon
         low = math.log(max(least, _SMALLEST * balance_strength(self._spec, free, self._gamma)))
-        found: Any = minimize_scalar(
-            lambda t: math.log(self.risk(math.exp(t))),
-            bounds=(low, low + _LOG_STRENGTH_RANGE),
-            method="bounded",
-            options={"xatol": 1e-6},
+        found = find_minimum(
+            lambda t: math.log(self.risk(math.exp(t))), low, low + _LOG_STRENGTH_RANGE, xtol=1e-6
         )
-        best = math.exp(float(found.x))
+        best = math.exp(found.x)
         enough = ridge > self._least() and ridge >= surely
         return ridge if enough and self.risk(ridge) <= self.risk(best) else best
 

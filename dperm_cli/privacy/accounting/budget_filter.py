@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person
@@ -174,15 +175,11 @@ def choose_order(epsilon: float, delta: float) -> tuple[float, float]:
     (22.0, 0.535)
     """
 
-    from scipy import optimize
-
     def negative_share(log_order: float) -> float:
         order = 1.0 + math.exp(log_order)
         return -room_at(order, epsilon, delta) / order
 
-    found: Any = optimize.minimize_scalar(
-        negative_share, bounds=(-6.0, 16.0), method="bounded", options={"xatol": 1e-10}
-    )
+    found = find_minimum(negative_share, -6.0, 16.0, xtol=1e-10)
     order = 1.0 + math.exp(found.x)
     room = room_at(order, epsilon, delta)
     if room <= 0.0:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flint import acb, arb
-from scipy.optimize import minimize_scalar
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import perturbed_minimisers, saddle_point
 from dperm_cli.privacy.accounting.dominating_pairs import DominatingLaws, find_dominating_laws
@@ -311,12 +311,10 @@ def _find_tilt(composition: saddle_point.Composition, log_delta: float) -> float
     middle = math.log(saddle_point.find_saddle_at_delta(composition, log_delta).tilt)
     limits = (middle - 0.7, min(middle + 0.7, math.log(composition.largest_tilt)))
     try:
-        found: Any = minimize_scalar(
-            epsilon, bounds=limits, method="bounded", options={"xatol": 1e-6}
-        )
+        found = find_minimum(epsilon, *limits, xtol=1e-6)
     except Unsupported:
         return math.exp(middle)
-    return math.exp(float(found.x) if found.fun <= epsilon(middle) else middle)
+    return math.exp(found.x if found.value <= epsilon(middle) else middle)
 
 
 def _make_steps(whole: BallLoss, relation: str, direction: int) -> list[Step]:

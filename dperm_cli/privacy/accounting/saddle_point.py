@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from dperm_cli.core.brent import find_minimum
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.random_stopping import RenyiBound
@@ -115,17 +115,14 @@ def find_saddle_at_delta(composition: Composition, log_delta: float) -> Saddle:
 def renyi_epsilon(composition: Composition, log_delta: float) -> float:
     """Renyi's upper bound on epsilon at delta, its tilt refined beyond what a saddle needs."""
 
-    from scipy.optimize import minimize_scalar  # longer to import than most runs take
-
     def bound(log_tilt: float) -> float:
         tilt = math.exp(log_tilt)
         found = (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
         return min(found, _FAR)  # an infinite one would stop the search below
 
     middle = math.log(_least(lambda tilt: bound(math.log(tilt)), composition.largest_tilt))
-    around = (middle - 0.1, middle + 0.1)
-    found: Any = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-5})
-    best = max(min(float(found.fun), bound(middle)), 0.0)
+    found = find_minimum(bound, middle - 0.1, middle + 0.1, xtol=1e-5)
+    best = max(min(found.value, bound(middle)), 0.0)
     return best if best < _FAR else math.inf
 
 

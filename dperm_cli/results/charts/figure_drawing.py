@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks, private_folders
+from dperm_cli.core import checks, late_imports, private_folders
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WORDS, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels, is_line
 from dperm_cli.results.charts.text_fitting import measure, wrap
@@ -88,6 +88,7 @@ def use_settings(theme: Theme) -> Iterator[None]:
     private_folders.settle_matplotlib()
     import matplotlib
 
+    late_imports.settle_matplotlib_words()
     default = matplotlib.rcParamsDefault.items()
     style: Any = {key: value for key, value in default if not key.startswith("backend")}
     style |= matplotlib.rc_params_from_file(_STYLE, use_default_template=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dperm_cli.core.brent import find_root
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.results.charts.curve_points import STATISTIC_LEVELS, Point
 
@@ -169,8 +170,6 @@ def find_spread(u: np.ndarray, v: np.ndarray, s: np.ndarray, degree: int = 1) ->
         s: their standard deviations, shape [m].
         degree: 1 for residuals from a line, 2 from a parabola.
     """
-    from scipy.optimize import brentq
-
     free = len(u) - 1 - degree
 
     def excess(spread: float) -> float:
@@ -185,7 +184,7 @@ def find_spread(u: np.ndarray, v: np.ndarray, s: np.ndarray, degree: int = 1) ->
     high = float(np.var(v)) + float(np.max(s)) ** 2
     while excess(high) > 0.0:
         high *= 2.0
-    return float(brentq(excess, 0.0, high, xtol=1e-12))  # type: ignore[arg-type]
+    return find_root(excess, 0.0, high, xtol=1e-12)
 
 
 def _solve(

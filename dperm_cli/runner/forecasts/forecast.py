@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
+from dperm_cli.core.brent import find_root
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.combinators.auto import Auto
@@ -312,8 +312,7 @@ def find_noise(spec: ProblemSpec, risk: float) -> float:
     ends = (-60.0, 60.0)
     if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:
         raise Unsupported(f"its predicted risk {risk:.3g} amounts to no noise that is known of")
-    root: Any = optimize.brentq(excess, *ends, xtol=1e-9)
-    return unit * math.exp(root)
+    return unit * math.exp(find_root(excess, *ends, xtol=1e-9))
 
 
 def _summarise(question: PlanQuestion, answer: Answer) -> dict[str, float]:
@@ -358,8 +357,7 @@ def _find_third(question: PlanQuestion, mechanism: Mechanism) -> tuple[int, floa
     low, high = _bracket(gap, grid, question.target, "n" if question.n is None else "epsilon")
     if low < high:
         ends = (math.log(low), math.log(high))
-        root: Any = optimize.brentq(lambda x: gap(math.exp(x)), *ends, xtol=1e-3)
-        high = math.exp(root)
+        high = math.exp(find_root(lambda x: gap(math.exp(x)), *ends, xtol=1e-3))
     if question.n is None:
         assert question.epsilon is not None
         return math.ceil(high), question.epsilon

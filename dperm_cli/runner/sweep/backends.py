@@ -27,6 +27,7 @@ from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.extras import say_how_to_install
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.core.system_calls import GROUP_SIGNALS, block_signals
+from dperm_cli.loops.thread_count import cores
 from dperm_cli.runner.sweep import slurm_jobs
 from dperm_cli.runner.sweep.attempts import Attempts
 
@@ -159,15 +160,17 @@ class Options(CheckedFields):
             if "cluster" not in self.slurm:
                 slurm_jobs.check("submitit", self.slurm)
 
-    def count_threads(self, backend: Backend | None) -> int:
+    def count_own_threads(self) -> int | None:
+        """Threads of this process where it runs the cells itself; None: one for each core."""
+        return None if self.threads == "auto" else self.threads
+
+    def count_threads(self, backend: Backend) -> int:
         """Threads of one worker: workers times threads is no more than the cores of a machine.
 
         A worker of a cluster has one, unless more are asked for.
         """
         if self.threads != "auto":
             return self.threads
-        if backend is None:
-            return cores()
         return max(1, cores() // backend.workers) if isinstance(backend, Local) else 1
 
     def choose_backend(self, cells: int) -> Backend | None:
@@ -179,13 +182,6 @@ class Options(CheckedFields):
             return Submitit(asked or 8, self.slurm)
         workers = asked or min(cores(), cells // WORTH)
         return Local(workers) if workers > 1 and cells > 1 else None
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    import joblib
-
-    return joblib.cpu_count()
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def run_split(
     with (
         shared_data.use_spool(store.out) as folder,
         open_row_cluster(backend, options.count_threads(backend), folder, shown.note) as cluster,
-        use_threads(options.count_threads(None)),
+        use_threads(options.count_own_threads()),
     ):
         shown.note(f"{cluster.count_workers()} pass over the rows")
         for item in items:

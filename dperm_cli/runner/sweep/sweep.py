@@ -77,7 +77,7 @@ def _run(
     else:
         shown.note(f"{len(todo)} cells for {backend.workers} workers")
         outcomes = _run_on_backend(backend, todo, store, force, options, shown)
-    with use_threads(options.count_threads(backend)), contextlib.closing(outcomes):
+    with use_threads(options.count_own_threads()), contextlib.closing(outcomes):
         for outcome in outcomes:
             shown.finish_cell(outcome, label(by_key[outcome.key]))
             if outcome.status == "failed" and options.on_error == "stop":
