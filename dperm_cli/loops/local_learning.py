@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.loops.sgd import Rows, learning_rate, run_in_chunks
 from dperm_cli.loops.short_vectors import SHORT_SQUARE, scale_to_peak
 from dperm_cli.loops.slopes import L1_MEDIAN, exp, slope
-from dperm_cli.loops.thread_count import count_threads
+from dperm_cli.loops.thread_count import count_threads, split_evenly
 
 EUCLID, ENTROPY, POWER = 0, 1, 2
 _ROUNDS, _ENOUGH = 120, 1e-13  # of the search for the l_1 ball's threshold
@@ -335,8 +334,7 @@ def run(
     state, total = np.zeros_like(theta), np.zeros_like(theta)
     width = local_channels.blocks(coding.shape, theta.shape[1])
     workers = max(1, min(len(theta), threads or count_threads()))
-    edges = [len(theta) * g // workers for g in range(workers + 1)]
-    groups = [slice(a, b) for a, b in pairwise(edges)]
+    groups = split_evenly(len(theta), workers)
 
     def advance(begin: int, end: int) -> None:
         def advance_group(group: slice) -> None:

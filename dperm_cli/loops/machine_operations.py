@@ -109,6 +109,21 @@ store, store_one = _writer(_lanes, _VECTOR), _writer(types.float64, _DOUBLE)
 
 
 @operation
+def gather(_context, array, i, j, k, m):
+    """The doubles at four offsets, one to a lane."""
+
+    def emit(context, builder, signature, args):
+        found = ir.Constant(_VECTOR, ir.Undefined)
+        for lane in range(WIDTH):
+            place = _address(context, builder, signature.args[0], args[0], args[1 + lane], _DOUBLE)
+            one = builder.load(place, align=8)
+            found = builder.insert_element(found, one, _SLOT(lane))
+        return found
+
+    return _lanes(array, *[types.int64] * WIDTH), emit
+
+
+@operation
 def prefetch(_context, array, offset):
     """Ask for the cache line of an element that will be read soon."""
 

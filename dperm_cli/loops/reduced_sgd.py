@@ -28,6 +28,7 @@ from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.projections import L2_BALL, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches, SealedNoise
 from dperm_cli.loops.slopes import slope
+from dperm_cli.loops.thread_count import count_threads, run_in_threads, split_evenly
 
 LEAST_OUTSIDE = 3  # of p - n: the chi^2 sampler needs two degrees of freedom
 _CHUNK = 1 << 14  # steps before control returns to Python
@@ -192,17 +193,22 @@ def run(
     chains, steps = len(noise.noise_keys), noise.steps
     state = plain.start(framed.rows, y, np.zeros((chains, n)), noise, **rule)
     inside, outside = state.theta, np.zeros(chains)
-    _, seen, chosen = batch_indices.workspace(
-        state.rule.population, state.rule.batch, state.rule.skip_rate > 0.0
-    )
     pairs = (n + 2) // 2
     pattern = gaussian_noise.pattern(gaussian_noise.block_steps(n + 1, steps), pairs)
+
+    def walk(group: slice) -> None:
+        law = state.rule
+        _, seen, chosen = batch_indices.workspace(law.population, law.batch, law.skip_rate > 0.0)
+        _walk(
+            state.rows.x, state.rows.y, law, float(left - 1), state.noise_keys[group],
+            state.index_keys[group], begin, end, inside[group], outside[group], seen, chosen,
+            *pattern,
+        )  # fmt: skip
+
+    groups = split_evenly(chains, min(chains, count_threads()))
     for begin in range(0, steps, _CHUNK):
         end = min(steps, begin + _CHUNK)
-        _walk(
-            state.rows.x, state.rows.y, state.rule, float(left - 1), state.noise_keys,
-            state.index_keys, begin, end, inside, outside, seen, chosen, *pattern,
-        )  # fmt: skip
+        run_in_threads(walk, groups)
         if progress is not None:
             progress(end, steps)
     away = outward(framed, state.noise_keys, steps)

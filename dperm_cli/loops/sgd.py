@@ -14,26 +14,27 @@ result depends on its keys alone: not on its neighbours, the threads, or the chu
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.loops import batch_indices, gaussian_noise
+from dperm_cli.loops import batch_indices, gaussian_noise, short_rows
 from dperm_cli.loops import vector_lanes as lanes
 from dperm_cli.loops.jit import compile_inline, compile_loop, fma
+from dperm_cli.loops.learning_rates import CONSTANT as CONSTANT
+from dperm_cli.loops.learning_rates import INV as INV
+from dperm_cli.loops.learning_rates import INV_SQRT as INV_SQRT
+from dperm_cli.loops.learning_rates import learning_rate
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
-from dperm_cli.loops.thread_count import count_threads
+from dperm_cli.loops.thread_count import count_threads, split_evenly
 
-CONSTANT, INV_SQRT, INV = 0, 1, 2
 LAST, AVERAGE, SUFFIX_AVERAGE = 0, 1, 2
 
 _LANES = 16  # chains that are advanced side by side, to hide the latency of one
@@ -104,16 +105,6 @@ class _Unlocked:
         self.array = array
         facts = dict(array.__array_interface__)
         self.__array_interface__ = {**facts, "data": (facts["data"][0], False)}
-
-
-@compile_loop(forceinline=True)
-def learning_rate(kind, eta0, number):
-    """eta(number) for number = 1, 2, ...: eta0, eta0 / sqrt(number) or eta0 / number."""
-    if kind == INV_SQRT:
-        return eta0 / math.sqrt(number)
-    if kind == INV:
-        return eta0 / number
-    return eta0
 
 
 @compile_inline
@@ -319,19 +310,33 @@ def _advance(rows, rule, theta, total, noise_keys, index_keys, offset, pair, t0,
     one = rule.batch == 1 and rule.skip_rate == 0.0
     left, right = np.empty((chains, offset.size)), np.empty((chains, offset.size))
     chosen, g = np.empty((chains, block if one else 0), np.int64), np.empty((1, p))
+    dense = one and not rows.has_csr and rule.pull == 0.0
+    short = dense and chains > 1 and p <= short_rows.LONGEST and rule.set_code == L2_BALL
+    width = -(-chains // lanes.WIDTH) * lanes.WIDTH if short else 0
+    theta_lanes = short_rows.spread_out(theta, width)
+    total_lanes = short_rows.spread_out(total, width)
+    rows_lanes, weight, label = np.empty((p, width)), np.empty(width), np.empty(width)
     for start in range(t0, t1, block):
         count = min(block, t1 - start)
         _draw_block(
             noise_keys, index_keys, rule, np.uint64(start), offset, pair, count * pairs, count,
             left, right, chosen,
         )  # fmt: skip
-        if one and not rows.has_csr and rule.pull == 0.0:
+        if short:
+            short_rows.take_steps(
+                rows.x, rows.y, rule, start, count, theta_lanes, total_lanes, left, right, chosen,
+                rows_lanes, weight, label,
+            )  # fmt: skip
+        elif dense:
             _block_of_records(rows.x, rows.y, rule, start, count, theta, total, left, right, chosen)
         else:
             _block_of_batches(
                 rows, rule, start, count, theta, total, index_keys, left, right,
                 chosen, seen, out, g,
             )  # fmt: skip
+    if short:
+        short_rows.collect(theta_lanes, theta)
+        short_rows.collect(total_lanes, total)
 
 
 @dataclass
@@ -429,8 +434,7 @@ def _groups(chains: int, threads: int) -> list[slice]:
     """Even runs of at most ``_LANES`` chains, as many as the threads can share evenly."""
     count = -(-chains // _LANES)
     count = min(chains, threads * -(-count // threads))
-    edges = [chains * g // count for g in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(edges)]
+    return split_evenly(chains, count)
 
 
 def run(

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 _asked: ContextVar[int | None] = ContextVar("threads", default=None)
@@ -40,6 +41,15 @@ def use_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         _asked.reset(before)
+
+
+def split_evenly(count: int, parts: int) -> list[slice]:
+    """So many runs of 0 .. count - 1, as even as can be.
+
+    >>> split_evenly(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    return [slice(a, b) for a, b in pairwise(count * part // parts for part in range(parts + 1))]
 
 
 def run_in_threads(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
