@@ -11,7 +11,6 @@ exit code 1 where one is smaller by more than a third. ``--keep`` writes that fi
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from kept_ratios import judge
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -27,7 +27,6 @@ from dperm_cli.loops.thread_count import cores, use_threads
 from dperm_cli.losses.logistic import Logistic
 
 KEPT = Path(__file__).parent / "kept_passes.csv"
-LOSS = 2 / 3  # of a kept ratio that is still well
 REPEATS = 3
 # name, records, columns, points, share of entries that are not zero, target
 DENSE = (
@@ -94,27 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", action="store_true", help="write kept_passes.csv anew")
     asked = parser.parse_args()
-    kept = {}
-    if KEPT.exists():
-        with open(KEPT, newline="") as file:
-            kept = {row["ratio"]: float(row["measured"]) for row in csv.DictReader(file)}
-    found, fell = [], []
-    print(f"{'ratio':50s} {'measured':>9s} {'target':>7s} {'kept':>7s}")
-    for name, ratio, target in measure():
-        before = kept.get(name)
-        shown = "-" if before is None else f"{before:.2f}"
-        print(f"{name:50s} {ratio:9.2f} {target:7.2f} {shown:>7s}", flush=True)
-        found.append((name, f"{ratio:.3g}", f"{target:g}"))
-        if before is not None and ratio < LOSS * before:
-            fell.append(name)
-    if asked.keep:
-        with open(KEPT, "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(
-                [("ratio", "measured", "target"), *found]
-            )
-    for name in fell:
-        print(f"fell by more than a third: {name}", file=sys.stderr)
-    return int(bool(fell))
+    return judge(measure(), KEPT, asked.keep)
 
 
 if __name__ == "__main__":
