@@ -35,7 +35,7 @@ help:
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
 	@echo 'make schemas    conf/*/schema.json, from the declared fields of plug-ins and settings'
 	@echo 'make lint       ruff, pyright, import rules'
-	@echo 'make bench      speed ratios, measured inside one run (make bench-scale: growth with n)'
+	@echo 'make bench      speed ratios, measured inside one run (make bench-scale: how time and memory grow)'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
 	@echo 'make dist       wheel and sdist: their contents, their metadata, and a try in an empty environment'
 	@echo 'make docs       the documentation as a site that is read offline: site/index.html'
@@ -169,9 +169,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_noisy_gd.py
 	$(BIN)/python benchmarks/bench_sweep.py
 
-# how time and memory of a run grow with the number of records (an hour)
+# how time and memory of a run grow, and the largest problem of each mechanism (hours)
 bench-scale: $(VENV)/.run
-	$(BIN)/python benchmarks/bench_scale.py --keep
+	$(BIN)/python -m benchmarks.bench_scale --keep
+	$(BIN)/python -m benchmarks.bench_growth --keep
+	$(BIN)/python -m benchmarks.bench_bandwidth --keep
+	$(BIN)/python -m benchmarks.bench_largest --keep
 
 wheel: $(VENV)/.dev
 	rm -rf dist
