@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlogy
 
+from dperm_cli.loops import log_odds
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Bounds
@@ -90,7 +91,7 @@ class Logistic(Glm):
 
     def odds_mean(self, z: np.ndarray, likely: np.ndarray) -> np.ndarray:
         """softplus(z) - likely z: the mean loss where the label is 1 with chance ``likely``."""
-        return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z
+        return log_odds.find_mean_losses(z, likely)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

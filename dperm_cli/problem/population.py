@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.memo import MIB, memoise
+from dperm_cli.loops import log_odds
 from dperm_cli.problem.data import Data
 
 ROWS, ENTRIES = 1 << 17, 1 << 24  # most rows, and most entries, of the fresh sample
@@ -71,11 +72,8 @@ def _terms(dataset: Any, loss: Any, best: np.ndarray, theta: np.ndarray) -> np.n
     """The excess at each fresh row; None for a law whose minimiser is not the loss's."""
     known = best.tobytes()
     if dataset.law == "log_odds" and loss.odds_mean is not None:
-        likely, least = _at_the_best(dataset, known)
-        margins = _rows(dataset, known) @ theta
-        return _in_blocks(
-            lambda z, chance, low: loss.odds_mean(z, chance) - low, margins, likely, least
-        )
+        likely, least = _at_the_best(dataset, loss, known)
+        return loss.odds_mean(_rows(dataset, known) @ theta, likely) - least
     if dataset.law == "even_noise" and loss.noise_excess is not None:
         off, noise = _rows(dataset, known) @ (theta - best), float(dataset.noise)
         return _in_blocks(lambda z: loss.noise_excess(z, noise), off)
@@ -100,8 +98,8 @@ def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
 
 
 @memoise(budget=128 * MIB)
-def _at_the_best(dataset: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _at_the_best(dataset: Any, loss: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
     """s(z*) and softplus(z*) - s(z*) z* of each fresh row; they do not depend on theta."""
     z = _rows(dataset, minimiser) @ np.frombuffer(minimiser)
-    likely = np.exp(-np.logaddexp(0.0, -z))
-    return likely, np.logaddexp(0.0, z) - likely * z
+    likely = log_odds.find_chances(z)
+    return likely, loss.odds_mean(z, likely)
