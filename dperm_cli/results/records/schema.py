@@ -65,6 +65,8 @@ _PLAIN: dict[str, tuple[Any, type]] = {
     "float": (Real, float),
     "bool": ((bool, np.bool_), bool),
 }
+# Of a value that is stored as it is, which are most of them.
+_OWN_TYPES = {"json": str} | {kind: plain for kind, (_, plain) in _PLAIN.items()}
 
 
 def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +78,12 @@ def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
         if name not in BY_NAME:
             guess = nearest(name, BY_NAME)
             raise ValueError(f"record column {name!r} is unknown; nearest: {guess!r}")
-    return {column.name: coerce(column, row.get(column.name)) for column in COLUMNS}
+    found = {}
+    for column in COLUMNS:
+        value = row.get(column.name)
+        is_plain = value is None or type(value) is _OWN_TYPES.get(column.kind)
+        found[column.name] = value if is_plain else coerce(column, value)
+    return found
 
 
 def coerce(column: Column, value: Any) -> Any:
