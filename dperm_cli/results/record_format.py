@@ -102,7 +102,11 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     ValueError where a column is not of its kind.
     """
-    table = ParquetReader(data).read_rows()
+    return _read_rows(ParquetReader(data))
+
+
+def _read_rows(reader: ParquetReader) -> list[dict[str, Any]]:
+    table = reader.read_rows()
     kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
@@ -121,9 +125,11 @@ def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def decode_file(path: Path, data: bytes) -> list[dict[str, Any]]:
     """The rows of a file with a true checksum, which anybody can make: StorageError for others."""
-    read_footer(path, data)
     with blame_strangers(path):
-        found = decode(data)
+        reader = ParquetReader(data)
+    _read_footer(path, reader)
+    with blame_strangers(path):
+        found = _read_rows(reader)
         if not found:
             raise ValueError("it has no rows")
         return found
@@ -183,7 +189,13 @@ def read_status(path: Path, data: bytes) -> str:
 def read_footer(path: Path, data: bytes) -> Footer:
     """What the footer of an intact file says; StorageError for a form of a later dperm."""
     with blame_strangers(path):
-        found = ParquetReader(data).facts.metadata or {}
+        reader = ParquetReader(data)
+    return _read_footer(path, reader)
+
+
+def _read_footer(path: Path, reader: ParquetReader) -> Footer:
+    with blame_strangers(path):
+        found = reader.facts.metadata or {}
         form, content = int(found[b"dperm.schema"]), found[b"dperm.content"].decode()
         if form == 1:
             return Footer(form, content, _DIAGNOSTICS_OF_FORM_1, None)

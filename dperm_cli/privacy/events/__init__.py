@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 
 from dperm_cli.core import plugin_sources
 from dperm_cli.core.errors import Unsupported
@@ -60,8 +61,9 @@ def classes() -> dict[str, type[Event]]:
     return plugin_sources.classes("event") | list_shipped()
 
 
+@cache
 def list_shipped() -> dict[str, type[Event]]:
-    """The package's own kinds of events by name."""
+    """The package's own kinds of events by name (shared: do not change)."""
     found: dict[str, type[Event]] = {}
     waiting: list[type[Event]] = [Event]
     while waiting:
