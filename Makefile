@@ -168,6 +168,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_passes.py
 	$(BIN)/python benchmarks/bench_noisy_gd.py
 	$(BIN)/python benchmarks/bench_sweep.py
+	$(BIN)/python benchmarks/bench_small_runs.py
 
 # how time and memory of a run grow, and the largest problem of each mechanism (hours)
 bench-scale: $(VENV)/.run

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from functools import cache, partial
 from typing import Any, ClassVar
 
@@ -62,6 +63,7 @@ def names(room: str) -> tuple[str, ...]:
     return tuple(sorted({*find_modules(room), *plugin_sources.classes(room)}))
 
 
+@cache
 def list_shipped(room: str) -> tuple[str, ...]:
     """The names of a room's own plug-ins, without importing any of them; () for another kind."""
     return tuple(sorted(find_modules(room))) if room in ROOMS else ()
@@ -89,7 +91,8 @@ def load(room: str, name: str) -> type[Any]:
     """
     module = find_modules(room).get(name) if isinstance(name, str) else None
     if module is not None:
-        return getattr(importlib.import_module(module), class_name(name))
+        imported = sys.modules.get(module) or importlib.import_module(module)
+        return getattr(imported, class_name(name))
     found = plugin_sources.find(room, name) if isinstance(name, str) else None
     if found is None:
         raise plugin_sources.refuse_name(room, name, names(room))
@@ -155,6 +158,7 @@ def find_name(cls: type[Any]) -> str:
     return cls.__module__.rpartition(".")[2] if outside is None else outside[2]
 
 
+@cache
 def class_name(name: str) -> str:
     """``noisy_sgd`` -> ``NoisySgd``."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -132,5 +133,10 @@ class DataSet(registry.Plugin, CheckedFields):
 
     @property
     def default_loss(self) -> str:
-        losses = registry.list_shipped("loss")  # a plug-in from outside is no default
-        return next(one for one in losses if self.task in registry.load("loss", one).default_of)
+        return _find_default_loss(self.task)
+
+
+@cache
+def _find_default_loss(task: str) -> str:
+    losses = registry.list_shipped("loss")  # a plug-in from outside is no default
+    return next(one for one in losses if task in registry.load("loss", one).default_of)

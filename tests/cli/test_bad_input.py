@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import plugin_objects
 from dperm_cli.runner.compose.composer import Composer
 
 CASES = {
@@ -253,4 +253,4 @@ def test_a_yaml_with_unquoted_words_reads_the_labels_they_were(tmp_path, monkeyp
     )
     (tmp_path / "f").write_text("a,y\n1,yes\n2,no\n1,yes\n")
     config = Composer("mine").compose({"dataset": "d"})["dataset"]
-    assert sorted(cell_schema.build("dataset", config).load().y) == [-1, 1, 1]
+    assert sorted(plugin_objects.build("dataset", config).load().y) == [-1, 1, 1]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dperm_cli
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import plugin_objects
 
 # as they are typed, without quotes of YAML or of Hydra's grammar
 PLAIN = [
@@ -88,7 +88,7 @@ def load_yaml(dperm, tmp_path):
         (folder / "own.yaml").write_text(f"name: csv\npath: {path}\ntarget: {text}\n")
         found = dperm("run", "--config-dir", str(tmp_path / "conf"), "dataset=own", "--cfg", "job")
         assert found.code == 0, found.err
-        return cell_schema.build("dataset", found.rows[0]["dataset"]).load()
+        return plugin_objects.build("dataset", found.rows[0]["dataset"]).load()
 
     return load
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import cell_schema, plugin_objects
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
 
@@ -139,7 +139,7 @@ def numeric_keys():
 
 def build(group, name, config):
     extra = {"p": 2} if group == "constraint" else {}
-    return cell_schema.build(group, config, **extra)
+    return plugin_objects.build(group, config, **extra)
 
 
 KEYS = list(numeric_keys())

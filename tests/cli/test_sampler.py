@@ -10,8 +10,8 @@ from dperm_cli.core import catalogue, completion, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.compose.cell_schema import uses_sampler
 from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.plugin_objects import uses_sampler
 
 SMALL = ("dataset=median_cloud", "dataset.n=30", "dataset.p=2", "constraint.radius=1", "trials=2")
 

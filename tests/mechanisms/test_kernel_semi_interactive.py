@@ -24,7 +24,7 @@ from dperm_cli.privacy.events import Laplace
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import plugin_objects
 from dperm_cli.runner.compose import study_plan as planning
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -251,7 +251,7 @@ def test_without_a_share_a_cell_is_what_it_was():
     (some,) = cells("mechanism.norm_share=0.1")
     assert some.noise_name != plain.noise_name
     assert some.cell.mechanism.norm_share == 0.1
-    written = cell_schema.build_mechanism(plain.cell.config["mechanism"], "tight")
+    written = plugin_objects.build_mechanism(plain.cell.config["mechanism"], "tight")
     assert written == plain.cell.mechanism
 
 

@@ -22,14 +22,15 @@ from dperm_cli.runner.cells.source_tree import SourceTree
 # What a record says nothing of: what is shown at the keyboard, where files lie, how records are
 # stored and shown, and how arguments become a configuration, which is in a record's name itself.
 SILENT = (
-    "core.catalogue", "core.package_paths", "core.private_folders", "core.progress", "results",
+    "core.catalogue", "core.late_imports", "core.package_paths", "core.private_folders",
+    "core.progress", "results",
     "runner.cells.record_digest", "runner.cells.source_file", "runner.cells.source_tree",
     "runner.compose.command_line", "runner.compose.composer", "runner.compose.fitting_mechanism",
     "runner.compose.study_plan", "runner.compose.tuning", "runner.sweep.backends",
     "runner.sweep.progress", "runner.sweep.slurm_jobs",
 )  # fmt: skip
 # libraries that compute nothing
-SILENT_LIBRARIES = ("filelock", "threadpoolctl")
+SILENT_LIBRARIES = ("filelock", "joblib", "threadpoolctl")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from types import MappingProxyType
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
@@ -27,12 +26,11 @@ from dperm_cli.core.fields import (
     Unit,
     configure,
     fields_of,
-    keys_of,
 )
 from dperm_cli.core.memory_limits import AUTO, check_size
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import RELATIONS
-from dperm_cli.runner.compose import public_radius, tuning
+from dperm_cli.runner.compose import plugin_objects, public_radius, tuning
 from dperm_cli.runner.compose.same_cells import canonical, drop_defaults
 from dperm_cli.runner.sweep.backends import Options
 
@@ -264,7 +262,7 @@ class Cell:
         config, p = self.constraint_config, self.loss.dimension(facts)
         found = self.find_radius(facts)
         own = {} if found is None else {"radius": found.value}
-        return build("constraint", config | own, p=p)
+        return plugin_objects.build("constraint", config | own, p=p)
 
     def find_radius(self, facts: Any) -> public_radius.PublicRadius | None:
         """The radius that ``constraint.radius=auto`` stands for, with its reason; else None."""
@@ -284,27 +282,33 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         config = {key: value for key, value in config.items() if key != "seed"}
     # numbers before plug-ins: a wrong one is refused before what computes is imported
     asked = CellKeys(**{key: config[key] for key in fields_of(CellKeys) if key in config})
-    privacy = build_privacy(config["privacy"])
+    level = config["privacy"]
+    privacy = plugin_objects.recall(made, f"privacy {level!r}", build_privacy, level)
     epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
     _check_set(made, config["constraint"])
     kernel = _kernel(made, config.get("kernel", ADDED_KEYS["kernel"]))
     config = config if kernel is None else _drop_intercept(config)
     config = tuning.add_scalings(config, asked.tune)
-    dataset = _build_once(made, "dataset", config["dataset"])
+    dataset = plugin_objects.build_once(made, "dataset", config["dataset"])
     if config["loss"].get("name") == "auto":
         config = {**config, "loss": {"name": dataset.default_loss}}
-    loss = _build_once(made, "loss", config["loss"])
+    loss = plugin_objects.build_once(made, "loss", config["loss"])
     if asked.tune is not None:
         config = tuning.put_in_force(config, asked.tune, loss.quadratic)
         _check_set(made, config["constraint"])
-    sampler = _build_once(made, "sampler", config["sampler"])
+    sampler = plugin_objects.build_once(made, "sampler", config["sampler"])
+    demands = plugin_objects.list_demands(asked.noise, privacy.name)
+    parts = config["mechanism"], asked.calibration, sampler, demands
     cell = Cell(
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(
-            config["mechanism"], asked.calibration, sampler, list_demands(asked.noise, privacy.name)
+        mechanism=plugin_objects.recall(
+            made if plugin_objects.is_shipped(config["mechanism"]) else {},
+            f"mechanism {parts!r}",
+            plugin_objects.build_mechanism,
+            *parts,
         ),
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy.name,
@@ -331,9 +335,9 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
 def _check_set(made: dict[str, Any], config: Any) -> None:
     """InputError for a set that there is not, in any dimension; ``radius=auto`` is one later."""
     if not (isinstance(config, dict) and public_radius.is_auto(config)):
-        _build_once(made, "constraint", config, p=0)
+        plugin_objects.build_once(made, "constraint", config, p=0)
     elif registry.load("constraint", config.get("name", "")).radius_around is not None:
-        _build_once(made, "constraint", config | {"radius": 1.0}, p=0)
+        plugin_objects.build_once(made, "constraint", config | {"radius": 1.0}, p=0)
 
 
 def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
@@ -362,76 +366,12 @@ def _kernel(made: dict[str, Any], config: Any) -> Any:
     if isinstance(config, dict) and config.get("name") == "none":
         checks.known_keys((key for key in config if key != "name"), (), "kernel.")
         return None
-    return _build_once(made, "kernel", config)
-
-
-def _build_once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
-    # repr distinguishes 1, 1.0 and True; equality does not
-    key = f"{group} {config!r}"
-    if key not in made:
-        made[key] = build(group, config, **extra)
-    return made[key]
-
-
-def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
-    """The plug-in object of a group from its configuration; every key is checked."""
-    if not isinstance(config, dict) or "name" not in config:
-        raise InputError(group, config, "needs a name")
-    given = {key: value for key, value in config.items() if key != "name"}
-    return configure(registry.load(group, config["name"]), group, given, **extra)
-
-
-def build_mechanism(
-    config: dict[str, Any],
-    calibration: str,
-    sampler: Any = None,
-    demands: Mapping[str, bool] = MappingProxyType({}),
-) -> Any:
-    """A mechanism; the run's calibration, sampler and demands are handed to those that use them."""
-    names = fields_of(registry.load("mechanism", config.get("name", "")))
-    if "calibration" in names:
-        # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
-        own = config.get("calibration", "auto")
-        follows = own == "auto" and ("calibration" not in config or calibration == "paper")
-        config = {**config, "calibration": calibration if follows else own}
-    if sampler is not None and "sampler" in names:
-        config = {**config, "sampler": sampler}
-    config = {**config, **{key: value for key, value in demands.items() if key in names}}
-    inner = config.get("inner")
-    if isinstance(inner, dict) and isinstance(inner.get("name"), str):
-        from dperm_cli.mechanisms.shared.inner_mechanism import prefix_error_keys as named_inner
-
-        # a combinator is given its inner mechanism as an object
-        made = named_inner(lambda: build_mechanism(inner, calibration, sampler, demands))
-        config = {**config, "inner": made}
-    return build("mechanism", config)
-
-
-def list_demands(noise: str, privacy: str) -> dict[str, bool]:
-    """What a run demands of a mechanism that chooses another one, by the name of its field."""
-    return {"on_grid": noise == "secure", "by_users": privacy == "local"}
-
-
-def uses_sampler(config: dict[str, Any]) -> bool:
-    """Whether a mechanism, or the one inside it, draws by a sampler of the group ``sampler``."""
-    inner = config.get("inner")
-    draws = "sampler" in fields_of(registry.load("mechanism", config["name"]))
-    return draws or (isinstance(inner, dict) and uses_sampler(inner))
+    return plugin_objects.build_once(made, "kernel", config)
 
 
 def check_key(key: str, value: Any) -> Any:
     """The checked value of a key of a run that belongs to no group."""
     return (fields_of(CellKeys) | fields_of(StudyKeys))[key].check(value)
-
-
-def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
-    """Whether a plug-in's key takes a list itself, so that a list is not an axis."""
-    try:
-        cls = registry.load(group, config["name"])
-    except (InputError, KeyError):
-        return False
-    field = keys_of(cls).get(key)
-    return field is not None and field.takes_list
 
 
 def names_file(config: Any) -> bool:
@@ -448,6 +388,7 @@ def _without_paths(config: Any) -> Any:
     return [_without_paths(item) for item in config] if isinstance(config, list) else config
 
 
+@cache
 def known_top_level() -> list[str]:
     """Every word that may stand at the top of a configuration."""
     return sorted([*fields_of(CellKeys), *GROUPS, *STUDY_KEYS])
@@ -473,7 +414,7 @@ def check_delta_or_auto(value: Any, privacy: str) -> float | None:
 
 def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
-    if not uses_sampler(kept["mechanism"]):
+    if not plugin_objects.uses_sampler(kept["mechanism"]):
         del kept["sampler"]
     if kept["information"] is not None:
         del kept["epsilon"]  # one level, not two: the default epsilon is not asked for

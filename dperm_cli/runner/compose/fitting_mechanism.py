@@ -12,7 +12,7 @@ from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
 from dperm_cli.runner.cells import kernel_cells, run_cell
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import plugin_objects
 from dperm_cli.runner.compose.composer import Composer
 
 # Asked in this order, so that a plan is found early and without a search; then all others.
@@ -82,4 +82,4 @@ def build_shipped(
     composer = Composer()
     for name in names:
         config = composer.compose({"mechanism": name})["mechanism"]
-        yield name, cell_schema.build_mechanism(config, calibration, sampler, demands or {})
+        yield name, plugin_objects.build_mechanism(config, calibration, sampler, demands or {})

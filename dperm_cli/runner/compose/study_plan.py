@@ -14,7 +14,7 @@ from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.records.given_names import join_names
-from dperm_cli.runner.compose import cell_schema, inner_configuration, public_radius
+from dperm_cli.runner.compose import cell_schema, inner_configuration, plugin_objects, public_radius
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
@@ -159,7 +159,7 @@ def _check_seed(settings: Mapping[str, Setting], cells: tuple[cell_schema.Cell, 
 
 def check_sampler(request: Request, cells: tuple[cell_schema.Cell, ...]) -> None:
     """InputError for a sampler that was typed, where no cell of the study draws by one."""
-    if any(cell_schema.uses_sampler(cell.config["mechanism"]) for cell in cells):
+    if any(plugin_objects.uses_sampler(cell.config["mechanism"]) for cell in cells):
         return
     for setting in request.settings:
         if setting.key.partition(".")[0] == "sampler" and setting.values != ("auto",):
@@ -182,7 +182,7 @@ def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer)
         config: Any = {"name": str(first)}
         if whole == group:
             config = composer.compose({} if first is None else {group: str(first)})[group]
-        if cell_schema.list_valued(group, config, key):
+        if plugin_objects.list_valued(group, config, key):
             return values
     if not values[0]:
         raise InputError(setting.key, "[]", "needs at least one value")

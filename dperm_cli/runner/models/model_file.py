@@ -327,14 +327,14 @@ def _features(given: Any, arrays: dict[str, np.ndarray], width: int) -> FeatureM
 
 
 def _kernel(given: Any) -> Kernel:
-    from dperm_cli.runner.compose import cell_schema
+    from dperm_cli.runner.compose import plugin_objects
 
     if not isinstance(given, dict):
         raise ValueError("features.kernel is no mapping")
     known = [name for name in registry.names("kernel") if name not in NO_KERNEL]
     name = _one_of("features.kernel", given.get("name"), known)
     _exact("features.kernel", given, ["name", *own_keys_of(registry.load("kernel", name))])
-    return cell_schema.build("kernel", dict(given))
+    return plugin_objects.build("kernel", dict(given))
 
 
 def _exact(where: str, given: Any, names: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.accounting.rigorous_level import require_flint
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner.compose import cell_schema, inner_configuration, study_plan
+from dperm_cli.runner.compose import cell_schema, inner_configuration, plugin_objects, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.verbs import account_shuffled
@@ -156,7 +156,7 @@ def _constraint(
         config["radius"] = cell_schema.check_constant("radius", single["radius"])
     elif "radius" in config and "constraint" not in settings:
         config["radius"] = 1.0
-    made = cell_schema.build("constraint", config | _keys_of("constraint", settings), p=p)
+    made = plugin_objects.build("constraint", config | _keys_of("constraint", settings), p=p)
     cell_schema.check_constant("constraint.radius", made.radius)
     return made
 
@@ -269,7 +269,7 @@ def _mechanisms(
                 used.add(key)
         for calibration in calibrations:
             cell_schema.check_key("calibration", calibration)
-            built[name, calibration] = cell_schema.build_mechanism(config, calibration)
+            built[name, calibration] = plugin_objects.build_mechanism(config, calibration)
     checks.known_keys(keys, used, "mechanism.")
     return built
 

@@ -12,7 +12,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, NOTHING, Inp
 from dperm_cli.core.operands import refuse_operands
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.datasets.shared.stored_rows import PRECISIONS, Target
-from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import plugin_objects
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.sweep.data_storage import (
@@ -94,7 +94,7 @@ def _build(name: str, words: list[str]) -> tuple[Any, dict[str, Any]]:
         key = setting.key.removeprefix("dataset.")
         checks.known_keys([key], (word for word in config if word != "name"), "dataset.")
         config[key] = setting.values[0]
-    return cell_schema.build("dataset", config), config
+    return plugin_objects.build("dataset", config), config
 
 
 def _store(name: str, words: list[str]) -> int:

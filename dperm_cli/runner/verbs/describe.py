@@ -26,7 +26,7 @@ from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.tables import problem_text
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
-from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
+from dperm_cli.runner.compose import cell_schema, fitting_mechanism, plugin_objects, study_plan
 from dperm_cli.runner.compose.command_line import Request, parse
 from dperm_cli.runner.sweep.progress import open_step_meter
 from dperm_cli.runner.verbs import run
@@ -175,7 +175,7 @@ def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     shipped = fitting_mechanism.build_shipped(
         registry.list_protective(), like.calibration, like.sampler,
-        cell_schema.list_demands(like.noise, like.privacy),
+        plugin_objects.list_demands(like.noise, like.privacy),
     )  # fmt: skip
     return {name: (name, made) for name, made in shipped}
 

@@ -15,7 +15,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.mechanisms.combinators import auto
 from dperm_cli.problem.data import Data, PublicFacts
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner.compose import cell_schema, public_radius, study_plan, tuning
+from dperm_cli.runner.compose import cell_schema, plugin_objects, public_radius, study_plan, tuning
 from dperm_cli.runner.compose.command_line import Request, parse
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.forecasts import forecast
@@ -127,7 +127,7 @@ def _ask(
     privacy = _privacy(settings, composer)
     delta = cell_schema.check_delta_or_auto(settings.get("delta", "auto"), privacy.name)
     noise = checks.choice("noise", settings.get("noise", "research"), ("research", "secure"))
-    mechanisms = _mechanisms(settings, cell_schema.list_demands(noise, privacy.name))
+    mechanisms = _mechanisms(settings, plugin_objects.list_demands(noise, privacy.name))
     regulariser = Regulariser(
         cell_schema.check_key("ridge", settings.get("ridge", 0.0)),
         cell_schema.check_key("lasso", settings.get("lasso", 0.0)),
@@ -149,7 +149,7 @@ def _ask(
                 delta=delta, epsilon=epsilon,
             )  # fmt: skip
             made = config | {"radius": public_radius.resolve_radius(cell, at).value}
-        return cell_schema.build("constraint", made, p=int(loss.dimension(at)))
+        return plugin_objects.build("constraint", made, p=int(loss.dimension(at)))
 
     make_constraint(facts, given["epsilon"] or 1.0)
     return PlanQuestion(
@@ -177,7 +177,7 @@ def _loss(settings: Mapping[str, Any], task: str, composer: Composer) -> Any:
     if config["name"] == "auto":
         every = registry.names("loss")
         config["name"] = next(n for n in every if task in registry.load("loss", n).default_of)
-    loss = cell_schema.build("loss", config | _keys_of("loss", settings))
+    loss = plugin_objects.build("loss", config | _keys_of("loss", settings))
     if task not in (*loss.tasks, *loss.extra_tasks):
         fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
         allowed = f"is for {', '.join(loss.tasks)} data; {task} losses: {', '.join(fitting)}"
