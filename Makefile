@@ -164,11 +164,11 @@ lint: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/bench_loops.py
-	$(BIN)/python benchmarks/bench_passes.py
+	$(BIN)/python -m benchmarks.bench_loops
+	$(BIN)/python -m benchmarks.bench_passes
 	$(BIN)/python benchmarks/bench_noisy_gd.py
 	$(BIN)/python benchmarks/bench_sweep.py
-	$(BIN)/python benchmarks/bench_small_runs.py
+	$(BIN)/python -m benchmarks.bench_small_runs
 
 # how time and memory of a run grow, and the largest problem of each mechanism (hours)
 bench-scale: $(VENV)/.run

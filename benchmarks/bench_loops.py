@@ -1,6 +1,6 @@
 """How fast are the compiled loops? Ratios of CPU times, all measured inside this one run.
 
-    python benchmarks/bench_loops.py [--repeats 5] [--keep]
+    python -m benchmarks.bench_loops [--repeats 5] [--keep]
 
 1. The block Gaussian against numpy's fastest generator.
 2. One step of one chain of the n^2-step loop (logistic, L2 ball, one record a step, eight chains on
@@ -27,8 +27,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from kept_ratios import judge
 
+from benchmarks.kept_ratios import judge
 from dperm_cli.loops import gaussian_noise, projections, sgd, slopes
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.thread_count import cores

@@ -1,6 +1,6 @@
 """How fast is one pass over the records? Ratios of times, all measured inside this one run.
 
-    python benchmarks/bench_passes.py [--keep]
+    python -m benchmarks.bench_passes [--keep]
 
 A pass is the sum of all gradients of the logistic loss at some points. The plain pass is two
 products of whole arrays with numpy or scipy, as it was before passes were compiled. Targets are
@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from kept_ratios import judge
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from benchmarks.kept_ratios import judge
 from dperm_cli.loops import gradient_sums
 from dperm_cli.loops.thread_count import cores, use_threads
 from dperm_cli.losses.logistic import Logistic

@@ -1,6 +1,6 @@
 """What small commands and sweeps cost, beside the import of numpy: ratios inside this one run.
 
-    python benchmarks/bench_small_runs.py [--keep]
+    python -m benchmarks.bench_small_runs [--keep]
 
 Processor time of whole commands, in turns; each ratio is the median of a few. Targets are seconds
 that the project set itself, on a machine where importing numpy takes 0.19 s: 0.05 s for
@@ -25,7 +25,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kept_ratios import judge
+from benchmarks.kept_ratios import judge
 
 KEPT = Path(__file__).parent / "kept_small_runs.csv"
 NUMPY = 0.19  # seconds of its import where the targets are seconds
