@@ -11,8 +11,9 @@ is released.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from dperm_cli.core import plugin_sources
 from dperm_cli.core.errors import Unsupported
@@ -58,12 +59,12 @@ def kind(events: Sequence[Event]) -> str:
 
 def classes() -> dict[str, type[Event]]:
     """Every kind of event by its name, as records spell it, with those from outside."""
-    return plugin_sources.classes("event") | list_shipped()
+    return {**plugin_sources.classes("event"), **list_shipped()}
 
 
 @cache
-def list_shipped() -> dict[str, type[Event]]:
-    """The package's own kinds of events by name (shared: do not change)."""
+def list_shipped() -> Mapping[str, type[Event]]:
+    """The package's own kinds of events by name."""
     found: dict[str, type[Event]] = {}
     waiting: list[type[Event]] = [Event]
     while waiting:
@@ -73,7 +74,7 @@ def list_shipped() -> dict[str, type[Event]]:
             # a class from outside may say that it stands here; a base class has no phrase
             if "phrase" in vars(cls) and getattr(home, cls.__name__, None) is cls:
                 found[cls.__name__] = cls
-    return found
+    return MappingProxyType(found)
 
 
 plugin_sources.reserve_names("event", list_shipped)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from dperm_cli.core import catalogue
@@ -13,7 +14,6 @@ from dperm_cli.core import catalogue
 Row = Mapping[str, Any]
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
-V = TypeVar("V")
 
 # Configuration keys that have a column of their own, or that do not change any number.
 _SHOWN = frozenset(
@@ -31,9 +31,8 @@ _SIZES = ("n", "p")
 _MAX_DEPTH = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
-_MOST_TEXTS = 20_000  # columns of JSON text that are kept as what they hold
-_MAPS: dict[str, dict[str, Any]] = {}
-_CONFIGURATIONS: dict[str, dict[str, str]] = {}
+_MOST_TEXTS = 20_000  # configurations that are kept as what their text says
+_CONFIGURATIONS: dict[str, Mapping[str, str]] = {}
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -208,25 +207,9 @@ def as_json(value: Any) -> Any:
 
 
 def read_map(value: Any) -> dict[str, Any]:
-    """The mapping that a column of JSON text holds (shared: do not change); else an empty one."""
-    if not isinstance(value, str):
-        return value if isinstance(value, dict) else {}
-    return _recall(_MAPS, value, _read_text)
-
-
-def _read_text(text: str) -> dict[str, Any]:
-    found = as_json(text)
+    """The mapping that a column of JSON text holds; empty for anything else."""
+    found = as_json(value)
     return found if isinstance(found, dict) else {}
-
-
-def _recall(known: dict[str, V], text: str, make: Callable[[str], V]) -> V:
-    """``make(text)``, once for each text: the rows of a cell share it, and are read many times."""
-    found = known.get(text)
-    if found is None:
-        if len(known) >= _MOST_TEXTS:
-            known.clear()
-        found = known[text] = make(text)
-    return found
 
 
 def _depth(tree: Any) -> int:
@@ -239,12 +222,21 @@ def _depth(tree: Any) -> int:
     return depth
 
 
-def _configuration(row: Row) -> dict[str, str]:
-    """The row's ``overrides`` as flat ``key -> text`` (shared), without keys shown elsewhere."""
-    given = row.get("overrides")
-    if isinstance(given, str):
-        return _recall(_CONFIGURATIONS, given, lambda text: _spell_all(read_map(text)))
-    return _spell_all(read_map(given))
+def _configuration(row: Row) -> Mapping[str, str]:
+    """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere.
+
+    It is made once for each text: the rows of a cell share it, and are asked many times.
+    """
+    text = row.get("overrides")
+    if not isinstance(text, str):
+        return _spell_all(read_map(text))
+    found = _CONFIGURATIONS.get(text)
+    if found is None:
+        if len(_CONFIGURATIONS) >= _MOST_TEXTS:
+            _CONFIGURATIONS.clear()
+        # nobody may change what is shared
+        found = _CONFIGURATIONS[text] = MappingProxyType(_spell_all(read_map(text)))
+    return found
 
 
 def _spell_all(tree: Mapping[str, Any]) -> dict[str, str]:

@@ -389,9 +389,9 @@ def _without_paths(config: Any) -> Any:
 
 
 @cache
-def known_top_level() -> list[str]:
+def known_top_level() -> tuple[str, ...]:
     """Every word that may stand at the top of a configuration."""
-    return sorted([*fields_of(CellKeys), *GROUPS, *STUDY_KEYS])
+    return tuple(sorted([*fields_of(CellKeys), *GROUPS, *STUDY_KEYS]))
 
 
 def build_privacy(config: dict[str, Any]) -> Privacy:
