@@ -1,4 +1,4 @@
-"""Find folders for what libraries keep between runs: machine code of numba, fonts of matplotlib.
+"""Find folders for what is kept between runs, as machine code of numba, and read it with care.
 
 Numba loads its files as code. So they lie where nobody but the user can write: a folder that
 another user may change is not used.
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from dperm_cli.core.package_paths import cache_dir
-from dperm_cli.core.system_calls import user_number
+from dperm_cli.core.system_calls import open_to_read, user_number
 
 _NUMBA, _MATPLOTLIB = "NUMBA_CACHE_DIR", "MPLCONFIGDIR"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -66,6 +66,16 @@ def find_private(name: str) -> Path | None:
     """
     found = (_use(place / name) for place in _list_places())
     return next((folder for folder in found if folder is not None), None)
+
+
+def read_own(path: Path) -> bytes | None:
+    """The bytes of a file of this user's that nobody else can write to; None for any other."""
+    with contextlib.suppress(OSError), open(open_to_read(path), "rb") as file:
+        about = os.fstat(file.fileno())
+        own = about.st_uid == user_number() and not about.st_mode & _OTHERS_WRITE
+        if own and stat.S_ISREG(about.st_mode):
+            return file.read()
+    return None
 
 
 def _list_places() -> Iterator[Path]:

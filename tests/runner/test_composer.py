@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from dperm_cli.core.errors import InputError
@@ -65,6 +67,26 @@ def test_what_is_damaged_is_composed_anew(fresh, tmp_path, damage):
         kept.write_text(damage)
     assert composer.Composer().compose({}) == once
     assert fresh == [(), ()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files as POSIX has them")
+def test_what_others_can_write_is_composed_anew(fresh, tmp_path):
+    once = composer.Composer().compose({})
+    (kept,) = list_kept(tmp_path)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.chmod(0o620)
+    assert composer.Composer().compose({}) == once
+    assert fresh == [(), ()]
+
+
+def test_a_file_under_the_name_of_another_is_composed_anew(fresh, tmp_path):
+    usual = composer.Composer().compose({})
+    (kept,) = list_kept(tmp_path)
+    composer.Composer().compose({"privacy": "local"})
+    (other,) = set(list_kept(tmp_path)) - {kept}
+    kept.write_bytes(other.read_bytes())
+    assert composer.Composer().compose({}) == usual
+    assert fresh == [(), ("privacy=local",), ()]
 
 
 def test_changed_files_are_composed_anew(fresh, tmp_path):

@@ -2,7 +2,8 @@
 
 Importing Hydra and composing a configuration take longer than most of what a small run does. The
 shipped files change only with the version, so the cache keeps each composed configuration under a
-digest of all of them. Hydra is imported where one is not in the cache.
+digest of all of them. Hydra is imported where one is not in the cache. As a configuration decides
+what a release does, only a file of this user's that nobody else can write to is believed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any
 
 from dperm_cli.core.digests import hash_parts, hash_sources
 from dperm_cli.core.errors import InputError, StorageError
-from dperm_cli.core.files import read_bytes, write_atomically
+from dperm_cli.core.files import write_atomically
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.core.private_folders import read_own
 from dperm_cli.runner.compose import user_yaml
 
 FOLDER = "configurations"  # of the cache
@@ -83,16 +85,18 @@ def _identify_files(root: str) -> str:
 
 
 def _read(kept: Path) -> dict[str, Any] | None:
-    """What the cache has, or None where that is nothing or damaged."""
-    with contextlib.suppress(StorageError, ValueError, TypeError, KeyError, RecursionError):
-        found = json.loads(read_bytes(kept) or b"{}")
-        if found["digest"] == hash_parts(json.dumps(found["config"])):
+    """What the cache has, or None where that is nothing, damaged, or not this user's own."""
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        found = json.loads(read_own(kept) or b"{}")
+        # the name is in the digest: a file may have been given another's name
+        if found["digest"] == hash_parts(kept.name, json.dumps(found["config"])):
             return found["config"]
     return None
 
 
 def _write(kept: Path, config: dict[str, Any]) -> None:
-    text = json.dumps({"digest": hash_parts(json.dumps(config)), "config": config})
+    digest = hash_parts(kept.name, json.dumps(config))
+    text = json.dumps({"digest": digest, "config": config})
     if json.loads(text)["config"] != config:
         return  # not all that YAML says can be said in JSON
     with contextlib.suppress(StorageError):  # a cache that cannot be written is none
