@@ -48,7 +48,6 @@ LIBRARIES = (
 # Where a name that Windows lacks stands, behind a question or a try.
 GUARDED = {
     "core/system_calls.py": {"getuid", "fchown", "fchmod", "pthread_sigmask", "sysconf"},
-    "loops/thread_count.py": {"sched_getaffinity"},
     # in jobs of SLURM
     "runner/sweep/slurm_jobs.py": {"SIGUSR2"},
 }
