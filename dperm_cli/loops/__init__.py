@@ -4,6 +4,6 @@ from pathlib import Path
 
 from dperm_cli.core import private_folders
 
-LANES = 4  # doubles in a vector of the compiled loops
+WIDTH = 4  # doubles in a vector of the compiled loops
 # before any file of this room imports numba
 KEEPS_CODE = private_folders.settle_numba(Path(__file__).parent)

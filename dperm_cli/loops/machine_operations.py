@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-from dperm_cli.loops import LANES
+from dperm_cli.loops import WIDTH
 
 # Any: a type checker would see the typing function, not the operation it describes
 operation: Any = intrinsic
@@ -57,7 +57,7 @@ class Lanes(types.Type):
 
 
 _lanes = Lanes()
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
+_VECTOR = ir.VectorType(_DOUBLE, WIDTH)
 _SLOT = ir.IntType(32)
 
 
@@ -103,7 +103,7 @@ def _writer(result, target):
     return write
 
 
-load = _reader(_lanes, _VECTOR, ir.VectorType(ir.FloatType(), LANES))
+load = _reader(_lanes, _VECTOR, ir.VectorType(ir.FloatType(), WIDTH))
 load_one = _reader(types.float64, _DOUBLE, ir.FloatType())
 store, store_one = _writer(_lanes, _VECTOR), _writer(types.float64, _DOUBLE)
 
@@ -114,13 +114,13 @@ def gather(_context, array, i, j, k, m):
 
     def emit(context, builder, signature, args):
         found = ir.Constant(_VECTOR, ir.Undefined)
-        for lane in range(LANES):
+        for lane in range(WIDTH):
             place = _address(context, builder, signature.args[0], args[0], args[1 + lane], _DOUBLE)
             one = builder.load(place, align=8)
             found = builder.insert_element(found, one, _SLOT(lane))
         return found
 
-    return _lanes(array, *[types.int64] * LANES), emit
+    return _lanes(array, *[types.int64] * WIDTH), emit
 
 
 @operation

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dperm_cli.loops import LANES
+from dperm_cli.loops import WIDTH as WIDTH
 from dperm_cli.loops.jit import Operation, compile_inline, compile_loop, fma
-
-WIDTH = LANES
 
 # Any: what a type checker sees is called in loops alone
 load: Any = Operation("load")
