@@ -171,6 +171,6 @@ def _find_vertex(
     r, q = (x - x_2) * (f - f_3), (x - x_3) * (f - f_2)
     p, q = (x - x_3) * q - (x - x_2) * r, 2.0 * (q - r)
     p, q = (-p if q > 0.0 else p), abs(q)
-    # plus 0.0: a step of -0.0 is one upwards
     inside = q * (low - x) < p < q * (high - x)
+    # -0.0 + 0.0 is 0.0: a step of nothing counts as one upwards
     return (p + 0.0) / q if inside and abs(p) < abs(0.5 * q * before) else None
