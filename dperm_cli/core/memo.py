@@ -18,6 +18,7 @@ P = ParamSpec("P")
 
 MIB, GIB = 1 << 20, 1 << 30
 _ENTRY = 200  # bytes that an entry takes beside what it holds
+_NEVER_GROW = (bool, int, float, str, bytes, np.ndarray)  # types of values
 # One for all memos: it is held for moments only, and never while a value is made.
 _LOCK = threading.RLock()
 _EVERY: weakref.WeakSet[Memo[Any, Any]] = weakref.WeakSet()
@@ -80,7 +81,7 @@ class Memo(Generic[K, V]):
         self, budget: int, most: int | None = None, measure: Callable[[V], int] = measure_bytes
     ) -> None:
         self.budget, self.most, self._measure = budget, most, measure
-        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._values: OrderedDict[K, tuple[V, int, int]] = OrderedDict()  # value, bytes, of key
         self.held = 0
         _EVERY.add(self)
 
@@ -97,25 +98,35 @@ class Memo(Generic[K, V]):
         """The value of a key, made where it is not known."""
         with _LOCK:
             if key in self._values:
-                return self.put(key, self._values[key][0])
+                return self._use_again(key)
         return self.put(key, make())
 
     def get(self, key: K) -> V | None:
         """The value of a key, None where it is not known."""
         with _LOCK:
-            return self.put(key, self._values[key][0]) if key in self._values else None
+            return self._use_again(key) if key in self._values else None
 
     def put(self, key: K, value: V) -> V:
         """Keep a value in place of the one that the key had, and let go of what no longer fits."""
-        size = _ENTRY + measure_bytes(key) + self._measure(value)
+        of_key = _ENTRY + measure_bytes(key)
         with _LOCK:
-            self.held += size - self._values.pop(key, (None, 0))[1]
-            self._values[key] = (value, size)
-            while len(self._values) > 1 and (
-                self.held > self.budget or (self.most is not None and len(self) > self.most)
-            ):
-                self.held -= self._values.popitem(last=False)[1][1]
+            self._keep(key, value, of_key + self._measure(value), of_key)
         return value
+
+    def _use_again(self, key: K) -> V:
+        value, size, of_key = self._values[key]
+        if type(value) not in _NEVER_GROW:
+            size = of_key + self._measure(value)
+        self._keep(key, value, size, of_key)
+        return value
+
+    def _keep(self, key: K, value: V, size: int, of_key: int) -> None:
+        self.held += size - (self._values.pop(key)[1] if key in self._values else 0)
+        self._values[key] = (value, size, of_key)
+        while len(self._values) > 1 and (
+            self.held > self.budget or (self.most is not None and len(self) > self.most)
+        ):
+            self.held -= self._values.popitem(last=False)[1][1]
 
     def clear(self) -> None:
         """Let go of everything."""

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +107,19 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
 
 def _read_rows(reader: ParquetReader) -> list[dict[str, Any]]:
-    table = reader.read_rows()
-    kinds = arrow_schema()
+    table, kinds = reader.read_rows(), _list_kinds()
     for field in table.schema:
-        if field.name in kinds.names and field.type != kinds.field(field.name).type:
+        if field.type != kinds.get(field.name, field.type):
             raise ValueError(f"column {field.name} is of another kind")
-    found = table.to_pylist()
-    full = ({**_list_values_before(row), **row} for row in found)
-    return [{column.name: row.get(column.name) for column in COLUMNS} for row in full]
+    names = [column.name for column in COLUMNS]
+    full = ({**_list_values_before(row), **row} for row in table.to_pylist())
+    return [{name: row.get(name) for name in names} for row in full]
+
+
+@cache
+def _list_kinds() -> dict[str, Any]:
+    """The type of each column of a record."""
+    return {field.name: field.type for field in arrow_schema()}
 
 
 def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_threads_may_share_one():
         thread.start()
     for thread in threads:
         thread.join(60.0)
-    assert memo.held == sum(size for _, size in memo._values.values()) <= memo.budget
+    assert memo.held == sum(size for _, size, _ in memo._values.values()) <= memo.budget
 
 
 def test_the_examples():

@@ -74,6 +74,20 @@ def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError for an unknown column and for a value of the wrong kind.
     """
+    return normalise_all([row])[0]
+
+
+def normalise_all(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """``normalise`` of each row. What rows share, as a cell's trials do, is written as JSON once.
+
+    Raises ValueError for an unknown column and for a value of the wrong kind.
+    """
+    # a value is kept beside its text: its id is no other's while it lives
+    texts: dict[int, tuple[Any, str]] = {}
+    return [_normalise(row, texts) for row in rows]
+
+
+def _normalise(row: Mapping[str, Any], texts: dict[int, tuple[Any, str]]) -> dict[str, Any]:
     for name in row:
         if name not in BY_NAME:
             guess = nearest(name, BY_NAME)
@@ -81,8 +95,14 @@ def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for column in COLUMNS:
         value = row.get(column.name)
-        is_plain = value is None or type(value) is _OWN_TYPES.get(column.kind)
-        found[column.name] = value if is_plain else coerce(column, value)
+        if value is None or type(value) is _OWN_TYPES.get(column.kind):
+            found[column.name] = value
+        elif column.kind == "json":
+            if id(value) not in texts:
+                texts[id(value)] = value, coerce(column, value)
+            found[column.name] = texts[id(value)][1]
+        else:
+            found[column.name] = coerce(column, value)
     return found
 
 

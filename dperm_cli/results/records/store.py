@@ -29,7 +29,7 @@ from dperm_cli.results.record_format import (
     read_footer,
     read_status,
 )
-from dperm_cli.results.records.schema import STATUSES, normalise
+from dperm_cli.results.records.schema import STATUSES, normalise_all
 
 MANIFEST = "manifest.json"
 _OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions a word in front
@@ -82,7 +82,7 @@ class Store:
         survives any end of the process, and what a power cut tears off fails its checksum.
         """
         path = self.path(cell)
-        full = [normalise({"cell": cell, **row}) for row in rows]
+        full = normalise_all({"cell": cell, **row} for row in rows)
         _check_rows(cell, full)
         _check_release(cell, full)
         self._log(cell, full)

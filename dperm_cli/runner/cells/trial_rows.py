@@ -63,7 +63,7 @@ def make_trial_rows(
             | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
             | {
                 "status": "ok",
-                "settings": common["settings"] | own,
+                "settings": common["settings"] | own if own else common["settings"],
                 "trial": trial,
                 "excess_risk": excess,
                 "excess_risk_per_record": excess / problem.data.n,
