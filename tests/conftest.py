@@ -201,8 +201,9 @@ def data_folder() -> Path:
 def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a figure's files hold their format's name: drawing takes longer than a small study."""
     from dperm_cli.results.charts import account_figure, figure_drawing, problem_portrait
+    from dperm_cli.results.study_files import FIGURE_FORMATS
 
-    def draw_files(figure, formats=figure_drawing.FORMATS) -> dict[str, bytes]:
+    def draw_files(figure, formats=FIGURE_FORMATS) -> dict[str, bytes]:
         return {name: name.encode() for name in formats}
 
     monkeypatch.setattr(figure_drawing, "draw_files", draw_files)

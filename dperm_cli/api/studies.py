@@ -16,20 +16,19 @@ from dperm_cli.api.requests import open_call
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.results.charts import rank_diagram
 from dperm_cli.results.claims.experiment_tables import read_about
+from dperm_cli.results.kept_report import Report
 from dperm_cli.results.records import given_names, study_frame
 from dperm_cli.results.records.aggregate import split_words
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
-from dperm_cli.results.report import Report
 from dperm_cli.results.tables import rankings, study_tables
 from dperm_cli.results.tables.chosen_table import ChosenTable, TableRequest, read_request
 from dperm_cli.results.tables.text_tables import fit_columns
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.studies import study_folder
+from dperm_cli.runner.studies import study_folder, study_report
 from dperm_cli.runner.verbs import compare as comparing
-from dperm_cli.runner.verbs import report as reporting
 from dperm_cli.runner.verbs.run import run_study
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def run(
     ) as call:
         asked = study_plan.plan_requests(call.requests)
         folder = Path(asked.out)
-        done = run_study(call.words, asked, lambda: reporting.make_report(folder, trust=True))
+        done = run_study(call.words, asked, lambda: study_report.report_run(folder))
         _check(done.report)
         return Study(folder)
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dperm_cli.results.charts import drawn_figures, experiment_figure, figure_dr
 from dperm_cli.results.charts.chart_model import Figure
 from dperm_cli.results.charts.study_view import StudyView
 from dperm_cli.results.claims import experiment_tables
+from dperm_cli.results.kept_report import Report
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records import given_names
@@ -23,44 +23,9 @@ from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Snapshot, Store, list_old
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.study_files import CAPTION, CLAIMS, FIGURE_FORMATS, FIGURES, LEDGER, PAGE
 from dperm_cli.results.tables import study_tables
-from dperm_cli.results.tables.chosen_table import ChosenTable, TableRequest
-
-FIGURES = tuple(f"figure.{name}" for name in figure_drawing.FORMATS)
-CAPTION = "figure.caption.md"
-CLAIMS = "claims.json"
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a report found and wrote.
-
-    Attributes:
-        summary: one JSON-able dict per cell.
-        text: what is printed where nobody's terminal limits its width.
-        files: the paths written.
-        broken: the manifest's cells with a damaged record.
-        faults: where records or ledger contradict their own events, one line each.
-        gaps: what is lost of ``releases.log``, so that totals are lower bounds.
-        notes: what left the ledger, and how many records have names of the old form.
-        totals: what several releases with fresh noise cost together, as sentences.
-        unwritten: which files could not be written, and why.
-        short: the table that a terminal shows, None where it shows ``text`` as it is.
-        after: the lines that stand in ``text`` below the table.
-    """
-
-    summary: list[dict[str, Any]]
-    text: str
-    files: tuple[str, ...]
-    broken: tuple[str, ...]
-    faults: tuple[str, ...]
-    releases: int
-    gaps: tuple[str, ...]
-    notes: tuple[str, ...]
-    totals: tuple[str, ...]
-    unwritten: StorageError | None
-    short: ChosenTable | None = None
-    after: tuple[str, ...] = ()
+from dperm_cli.results.tables.chosen_table import TableRequest
 
 
 class _Files:
@@ -169,17 +134,17 @@ def _write_files(
         return kept_ledger.state(store, every, accountant, trust, others)
 
     stated = None
-    with files.keep_fault(ledger.LEDGER), hold_ledger_lock(store.out):
+    with files.keep_fault(LEDGER), hold_ledger_lock(store.out):
         stated = state_ledger()
         kept_ledger.write(store, stated)
-        files.written += [ledger.LEDGER] if stated.found and not stated.faults else []
+        files.written += [LEDGER] if stated.found and not stated.faults else []
     stated = stated or state_ledger()  # where nobody may write, nobody has to be waited for
     found = stated.found
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
     if figures:
         if formats is None:
-            formats = figure_drawing.DEFAULT_FORMATS if about is None else figure_drawing.FORMATS
+            formats = figure_drawing.DEFAULT_FORMATS if about is None else FIGURE_FORMATS
         _write_figures(files, store, figure, formats)
         notes += [figure_note] if figure_note else []
     if page:
@@ -196,7 +161,7 @@ def _write_files(
             _claims(store),
             figure.notes if figure else (),
         )
-        files.write(html_page.PAGE, html_page.page(made))
+        files.write(PAGE, html_page.page(made))
     return Report(
         summary=rows,
         text=texts.plain + "".join(f"{note}\n" for note in notes),

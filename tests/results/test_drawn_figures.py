@@ -9,6 +9,7 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.core.package_paths import CACHE_DIR
+from dperm_cli.results import kept_report
 from dperm_cli.results.charts import drawn_figures, figure_drawing
 
 RUN = ["run", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2", "out=study"]
@@ -53,8 +54,9 @@ def test_files_that_are_not_those_that_were_drawn_are_drawn_again(drawn, tmp_pat
     elif harm == "gone":
         path.unlink()
     else:
-        for note in (tmp_path / "cache" / drawn_figures.FOLDER).iterdir():
-            note.write_text("[]")
+        for room in (drawn_figures.FOLDER, kept_report.FOLDER):
+            for note in (tmp_path / "cache" / room).iterdir():
+                note.write_text("[]")
     assert cli.main(RUN) == 0
     assert len(drawn) == 2
     assert read_figures(tmp_path / "study") == first

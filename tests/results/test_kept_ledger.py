@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.results.ledger import kept_ledger, ledger, release_log
+from dperm_cli.results.ledger import kept_ledger
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
+from dperm_cli.results.study_files import LEDGER, LOG
 from tests.results.html_study import Adding
 from tests.results.test_release_log import rows, unnamed
 
@@ -26,7 +27,7 @@ def written(out, trust=False, others=()):
 
 def kept(out):
     """Trials, record and log of every release of the ledger, and what its totals say."""
-    found = json.loads((Path(out) / ledger.LEDGER).read_text())
+    found = json.loads((Path(out) / LEDGER).read_text())
     entries = [(e["trials"], e.get("record"), e.get("logged")) for e in found["releases"]]
     return entries, [total["releases"] for total in found["totals"]], found
 
@@ -46,7 +47,7 @@ def study(tmp_path):
 @pytest.mark.parametrize("trust", [False, True])
 @pytest.mark.parametrize("harm", ["lost", "emptied", "garbage", "first line", "last line"])
 def test_no_report_shrinks_the_ledger(study, trust, harm):
-    path = study.out / release_log.LOG
+    path = study.out / LOG
     lines = path.read_bytes().splitlines(keepends=True)
     if harm == "lost":
         path.unlink()
@@ -69,7 +70,7 @@ def test_no_report_shrinks_the_ledger(study, trust, harm):
 
 
 def test_a_record_that_goes_with_the_log_stays_in_the_ledger(study):
-    (study.out / release_log.LOG).unlink()
+    (study.out / LOG).unlink()
     study.path("abc").unlink()
     study.write("abc", rows(risks=(1.0,) * 4, events=events()))
     assert written(study.out).faults == ()
@@ -79,14 +80,14 @@ def test_a_record_that_goes_with_the_log_stays_in_the_ledger(study):
 
 
 def test_a_log_that_is_found_again_is_believed_again(study):
-    path = study.out / release_log.LOG
-    log, before = path.read_bytes(), (study.out / ledger.LEDGER).read_bytes()
+    path = study.out / LOG
+    log, before = path.read_bytes(), (study.out / LEDGER).read_bytes()
     path.unlink()
     written(study.out)
     path.write_bytes(log)
     made = written(study.out)
     assert (made.faults, made.gaps) == ((), ())
-    assert (study.out / ledger.LEDGER).read_bytes() == before
+    assert (study.out / LEDGER).read_bytes() == before
 
 
 def test_releases_of_an_earlier_dperm_are_kept_too(tmp_path):
@@ -97,7 +98,7 @@ def test_releases_of_an_earlier_dperm_are_kept_too(tmp_path):
     store.write_manifest({"cells": ["abc"]})
     assert written(tmp_path).gaps == ()
     assert kept(tmp_path)[1] == [6]
-    (tmp_path / release_log.LOG).unlink()
+    (tmp_path / LOG).unlink()
     for _ in range(2):
         assert written(tmp_path).gaps
         assert kept(tmp_path)[1] == [6]
@@ -138,8 +139,8 @@ ODD = {
 @pytest.mark.parametrize("name", list(ODD))
 def test_an_odd_entry_of_a_lost_release_is_no_traceback(study, name):
     """A report leaves the ledger and says so; a run replaces it, and the log says so for good."""
-    (study.out / release_log.LOG).unlink()
-    path = study.out / ledger.LEDGER
+    (study.out / LOG).unlink()
+    path = study.out / LEDGER
     found = json.loads(path.read_text())
     odd(name)(next(e for e in found["releases"] if e.get("record") is False))
     path.write_text(json.dumps(found))
@@ -154,7 +155,7 @@ def test_an_odd_entry_of_a_lost_release_is_no_traceback(study, name):
 
 
 def test_any_changed_value_of_a_fresh_release_is_found(study):
-    path = study.out / ledger.LEDGER
+    path = study.out / LEDGER
     new = json.loads(path.read_text())
     for entry in (0, 1):
         for key, value in new["releases"][entry].items():
@@ -165,7 +166,7 @@ def test_any_changed_value_of_a_fresh_release_is_found(study):
 
 
 def test_a_merged_folder_keeps_what_only_a_source_knows(study, tmp_path):
-    (study.out / release_log.LOG).unlink()
+    (study.out / LOG).unlink()
     target = Store(tmp_path / "m")
     target.write("xyz", rows("xyz", events=events()))
     target.write_manifest({"cells": ["xyz"]})

@@ -13,6 +13,7 @@ from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.record_format import encode
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.study_files import LEDGER, LOG
 from tests.results.conftest import refused, trial_rows
 from tests.results.html_study import Adding
 
@@ -35,7 +36,7 @@ def unnamed(store, cell="abc", **values):
         sort_keys=True, separators=(",", ":"),
     ).encode()  # fmt: skip
     store.records.mkdir(exist_ok=True, parents=True)
-    with open(store.out / release_log.LOG, "ab") as file:
+    with open(store.out / LOG, "ab") as file:
         file.write(hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n")
     store.path(cell).write_bytes(encode(found))
 
@@ -98,7 +99,7 @@ def test_another_key_of_the_same_cell_counts_both(tmp_path):
 def test_a_record_from_before_the_log_enters_it_when_it_is_replaced(tmp_path):
     store = Store(tmp_path)
     unnamed(store)
-    (tmp_path / release_log.LOG).unlink()
+    (tmp_path / LOG).unlink()
     store.write("abc", rows(risks=(3.0,)))
     assert totals(store) == [3]
 
@@ -107,7 +108,7 @@ def test_seeded_noise_is_drawn_again_and_not_logged(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows(noise="research", seed=0, release=None))
     store.write("abc", rows(noise="research", seed=0, release=None))
-    assert not (tmp_path / release_log.LOG).exists()
+    assert not (tmp_path / LOG).exists()
     assert totals(store) == [2]
 
 
@@ -123,7 +124,7 @@ def test_a_session_is_logged(tmp_path):
 def test_the_log_holds_no_point_and_no_risk(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows(risks=(123.456789,), train_metric=0.87654321))
-    text = (tmp_path / release_log.LOG).read_text()
+    text = (tmp_path / LOG).read_text()
     assert "123.456789" not in text
     assert "0.87654321" not in text
     row = release_log.read_entries(tmp_path)[0].row
@@ -131,7 +132,7 @@ def test_the_log_holds_no_point_and_no_risk(tmp_path):
 
 
 def test_lines_are_only_added(tmp_path):
-    store, path = Store(tmp_path), tmp_path / release_log.LOG
+    store, path = Store(tmp_path), tmp_path / LOG
     same = rows()
     store.write("abc", same)
     first = path.read_bytes()
@@ -155,7 +156,7 @@ def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
 
 
 def test_a_torn_line_spoils_no_other_and_is_told(tmp_path):
-    store, path = Store(tmp_path), tmp_path / release_log.LOG
+    store, path = Store(tmp_path), tmp_path / LOG
     store.write("abc", rows())
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 2])
@@ -182,7 +183,7 @@ def test_many_writers_lose_no_line(tmp_path):
         thread.join()
     assert release_log.list_damage(tmp_path) == []
     assert len(release_log.read_entries(tmp_path)) == 40
-    assert [path.name for path in tmp_path.iterdir()] == [release_log.LOG]
+    assert [path.name for path in tmp_path.iterdir()] == [LOG]
 
 
 def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tmp_path):
@@ -208,8 +209,8 @@ def test_a_lost_log_takes_nothing_from_the_ledger(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows())
     store.write("abc", rows())
-    (tmp_path / ledger.LEDGER).write_bytes(ledger.encode_ledger(stated(store)))
-    (tmp_path / release_log.LOG).unlink()
+    (tmp_path / LEDGER).write_bytes(ledger.encode_ledger(stated(store)))
+    (tmp_path / LOG).unlink()
     found = kept_ledger.state(store, store.cells(), Adding())
     assert [entry["trials"] for entry in found.found["releases"]] == [2, 2]
     assert found.gaps

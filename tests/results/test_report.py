@@ -10,7 +10,8 @@ import pytest
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import CAPTION, write_report
+from dperm_cli.results.report import write_report
+from dperm_cli.results.study_files import CAPTION
 from tests.results.conftest import refused, stored, study_rows, trial_rows
 from tests.results.html_study import Adding
 

@@ -203,7 +203,7 @@ def test_nothing_to_draw_is_a_note_and_no_figure(rows):
 
 def test_the_figure_says_what_it_shows(summary, monkeypatch):
     """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
-    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FIGURE_FORMATS", ("svg",))
     every = StudyView(show=("floor", "bounds", "orders"))
     svg = draw_figure(summary, every)[0]["svg"].decode()
     words = re.findall(r"<!-- (.*?) -->", svg)
@@ -233,7 +233,7 @@ def test_single_epsilon_and_single_trial_studies_draw():
 
 
 def test_more_problems_than_panels_is_said(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FIGURE_FORMATS", ("svg",))
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.MAX_PANELS", 2)
     rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
     drawn, note = draw_figure(rows)

@@ -17,7 +17,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger import statement
 from dperm_cli.runner.audits import fuzz
 from dperm_cli.runner.cells import kernel_cells
-from dperm_cli.runner.verbs import report
+from dperm_cli.runner.studies import study_report
 from dperm_cli.views import central
 from dperm_cli.views.central import CentralView
 
@@ -58,9 +58,9 @@ def test_a_private_n_in_a_file(monkeypatch):
 def test_a_message_with_a_private_value(monkeypatch):
     def tell(made):
         values = [row["optimum"] for row in made.summary if row["status"] == "ok"]
-        print(f"the optimum is {values}", file=report.sys.stderr)
+        print(f"the optimum is {values}", file=study_report.sys.stderr)
 
-    monkeypatch.setattr(report, "_tell_ledger", tell)
+    monkeypatch.setattr(study_report, "_tell_ledger", tell)
     assert found_within(20).fault.startswith("stderr, line")
 
 

@@ -22,8 +22,8 @@ from dperm_cli.results.records.schema import BY_NAME, COLUMNS
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.audits import neighbour_runs
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.studies import study_report
 from dperm_cli.runner.sweep.worker import suppress_warnings
-from dperm_cli.runner.verbs import report
 
 N = 12
 QUICK = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
@@ -248,14 +248,14 @@ def test_a_line_of_the_log_that_is_not_its_record(tmp_path, monkeypatch, held):
 
 
 def test_a_file_more(tmp_path, monkeypatch, held):
-    kept = report.make_report
+    kept = study_report.make_report
 
     def present(out, *rest, **more):
         if np.all(np.any(held["x"] != 0.0, axis=1)):
             (out / "notes.txt").write_text("")
         return kept(out, *rest, **more)
 
-    monkeypatch.setattr(report, "make_report", present)
+    monkeypatch.setattr(study_report, "make_report", present)
     assert seen_after(tmp_path).startswith("names of files: ['out/notes.txt']")
 
 

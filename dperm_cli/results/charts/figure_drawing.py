@@ -18,8 +18,8 @@ from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WOR
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels, is_line
 from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
+from dperm_cli.results.study_files import FIGURE_FORMATS
 
-FORMATS = ("pdf", "svg", "png")
 DEFAULT_FORMATS = ("png",)  # of a study of which nobody asked for more
 _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
@@ -43,12 +43,12 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def draw_files(figure: Figure, formats: Sequence[str] = FORMATS) -> dict[str, bytes]:
+def draw_files(figure: Figure, formats: Sequence[str] = FIGURE_FORMATS) -> dict[str, bytes]:
     """The figure's bytes by format.
 
     Args:
         figure: What is drawn.
-        formats: Of ``FORMATS``.
+        formats: Of ``FIGURE_FORMATS``.
     """
     with use_settings(THEMES[figure.theme]):
         drawn = _lay_out(figure)
@@ -59,13 +59,13 @@ def read_formats(text: str | None) -> tuple[str, ...] | None:
     """The formats that ``formats=pdf,svg`` names; None where nothing is asked.
 
     Raises:
-        InputError: A name is not one of FORMATS.
+        InputError: A name is not one of FIGURE_FORMATS.
     """
     if not text:
         return None
     names = tuple(text.split(","))
     for name in names:
-        checks.choice("formats", name, FORMATS)
+        checks.choice("formats", name, FIGURE_FORMATS)
     return names
 
 
@@ -76,7 +76,7 @@ def draw_canvas(figure: Figure) -> Any:
 
 
 def image_bytes(drawn: Any, name: str) -> bytes:
-    """A matplotlib figure in one of FORMATS, without dates or random ids."""
+    """A matplotlib figure in one of FIGURE_FORMATS, without dates or random ids."""
     sink = io.BytesIO()
     drawn.savefig(sink, format=name, metadata=_METADATA[name])
     return sink.getvalue()

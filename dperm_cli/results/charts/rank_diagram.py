@@ -11,6 +11,7 @@ from dperm_cli.results.charts.chart_model import GREY, HUES, INK, index_mark
 from dperm_cli.results.charts.marks import MARKS
 from dperm_cli.results.charts.mechanism_looks import choose_looks
 from dperm_cli.results.charts.themes import THEMES, Theme
+from dperm_cli.results.study_files import FIGURE_FORMATS
 from dperm_cli.results.tables.rankings import Ranking, list_alike
 
 _EDGE = 0.06  # inches of white around everything
@@ -51,7 +52,7 @@ def draw_ranking(ranking: Ranking, theme: str = "single") -> Any:
 def draw_files(drawn: Any, theme: str = "single") -> dict[str, bytes]:
     """A figure of ``draw_ranks`` as bytes by format."""
     with figure_drawing.use_settings(THEMES[theme]):
-        return {name: figure_drawing.image_bytes(drawn, name) for name in figure_drawing.FORMATS}
+        return {name: figure_drawing.image_bytes(drawn, name) for name in FIGURE_FORMATS}
 
 
 def _draw(

@@ -16,7 +16,7 @@ from typing import Any
 from dperm_cli import __version__
 from dperm_cli.core.files import first_words, read_bytes, write_atomically
 from dperm_cli.results.ledger import ledger, release_log
-from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, LedgerRelease
+from dperm_cli.results.ledger.ledger import FORM, Accountant, LedgerRelease
 from dperm_cli.results.ledger.release_log_lines import (
     Gap,
     check_release,
@@ -27,6 +27,7 @@ from dperm_cli.results.ledger.statement import has_fresh_noise
 from dperm_cli.results.records.row_facts import format_count, read_map
 from dperm_cli.results.records.schema import canonical_json, normalise
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.study_files import LEDGER, LOG
 
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
@@ -96,7 +97,7 @@ def state(
             (gaps if trust else faults).append(words)
         if lost:
             count = format_count(len(lost), "release")
-            gaps.append(f"{release_log.LOG}: has no line of {count} in {LEDGER}")
+            gaps.append(f"{LOG}: has no line of {count} in {LEDGER}")
         if source is store and entries is None and before is not None and trust:
             notes.append(f"{LEDGER} could not be read, and is replaced")
         if source is store and trust:

@@ -28,7 +28,6 @@ from dperm_cli.results.records.row_facts import (
 )
 from dperm_cli.results.records.schema import replace_nonfinite
 
-LEDGER = "ledger.json"
 FORM = 1
 _LISTED = 5  # gaps named in a warning
 RELATIONS = {

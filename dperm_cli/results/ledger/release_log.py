@@ -28,8 +28,8 @@ from dperm_cli.results.ledger.release_log_lines import Entry, Gap, Lines, line_o
 from dperm_cli.results.record_format import content_digest
 from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.records.schema import COLUMNS, normalise
+from dperm_cli.results.study_files import LOG
 
-LOG = "releases.log"
 _LOGGED_COLUMNS = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
 _LOGGED_COLUMNS = (*_LOGGED_COLUMNS, "data_fingerprint")  # which data set it was
 

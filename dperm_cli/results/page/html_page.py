@@ -18,7 +18,6 @@ from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.charts.chart_model import HUES
 from dperm_cli.results.page.page_data import encode_payload
 
-PAGE = "report.html"
 SCRIPTS = (
     "view.js", "core.js", "grid.js", "chart.js", "picture.js", "curves.js", "sections.js",
     "main.js",

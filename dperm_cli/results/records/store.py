@@ -30,8 +30,8 @@ from dperm_cli.results.record_format import (
     read_status,
 )
 from dperm_cli.results.records.schema import STATUSES, normalise_all
+from dperm_cli.results.study_files import MANIFEST, RECORD, RECORDS
 
-MANIFEST = "manifest.json"
 _OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions a word in front
 
 
@@ -45,13 +45,13 @@ class Store:
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
         self.out = Path(out)
-        self.records = self.out / "records"
+        self.records = self.out / RECORDS
 
     def path(self, cell: str) -> Path:
         """Where the cell's record lives; ValueError when ``cell`` is no plain name."""
         if not CELL_NAME.fullmatch(cell):
             raise ValueError(f"cell {cell!r} is not a hash")
-        return self.records / f"{cell}.parquet"
+        return self.records / f"{cell}{RECORD}"
 
     def state(self, cell: str) -> str:
         """``whole``, ``broken`` or ``absent``."""
@@ -132,7 +132,7 @@ class Store:
         """Names of all record files, sorted."""
         with storage_errors(self.records):
             names = os.listdir(self.records) if self.records.exists() else []
-        cells = sorted(name[:-8] for name in names if name.endswith(".parquet"))
+        cells = sorted(name.removesuffix(RECORD) for name in names if name.endswith(RECORD))
         return [cell for cell in cells if CELL_NAME.fullmatch(cell)]
 
     def read_all(self, cells: Sequence[str] | None = None) -> list[dict[str, Any]]:

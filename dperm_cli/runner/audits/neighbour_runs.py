@@ -33,14 +33,14 @@ from dperm_cli.core.memo import clear_memos
 from dperm_cli.core.package_paths import use_cache
 from dperm_cli.privacy.gate import install_tape
 from dperm_cli.results.ledger import release_log
-from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.ledger.release_log_lines import Entry
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
+from dperm_cli.results.study_files import LEDGER, LOG
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.verbs import report as reporting
+from dperm_cli.runner.studies import study_report
 from dperm_cli.runner.verbs import run
 
 OUT, MASKED = "out", "masked"  # inside a run's folder
@@ -168,7 +168,7 @@ def compare_runs(one: RunOutput, other: RunOutput) -> str | None:
         line_difference(one.stderr, other.stderr, "stderr")
         or first_difference(one.progress, other.progress, "progress")
         or _records(one.records, other.records, "record")
-        or _records(one.logged, other.logged, release_log.LOG)
+        or _records(one.logged, other.logged, LOG)
         or _files(one.files, other.files)
         or next((f"{made.impure}: not made of the records" for made in (one, other)
                  if made.impure), None)
@@ -233,8 +233,8 @@ def _impure(
     again = io.StringIO()
     format_ = "json" if "format=json" in words else "table"
     with contextlib.redirect_stdout(again), contextlib.redirect_stderr(io.StringIO()):
-        made = reporting.make_report(Path(OUT), trust=True, figures=figures)
-        reporting.print_report(made, Path(OUT), format_)
+        made = study_report.make_report(Path(OUT), trust=True, figures=figures)
+        study_report.print_report(made, Path(OUT), format_)
     if again.getvalue() != stdout:
         return line_difference(stdout, again.getvalue(), "stdout")
     for name in (*_RENDERED, LEDGER):
@@ -286,7 +286,7 @@ def _log_impure(store: Store, logged: Sequence[Entry]) -> str | None:
         if release_log.has_fresh_noise(rows := store.read_all([cell]))
     ]
     same = sorted(whole, key=lambda entry: entry.cell) == sorted(logged, key=lambda e: e.cell)
-    return None if same and not release_log.list_damage(store.out) else release_log.LOG
+    return None if same and not release_log.list_damage(store.out) else LOG
 
 
 def _records(
@@ -335,7 +335,7 @@ def _texts(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> str | None:
 
 def _from_records(name: str) -> bool:
     """Files made of all columns of the records: these are compared by column instead."""
-    known = (*_RENDERED, release_log.LOG)
+    known = (*_RENDERED, LOG)
     return os.path.basename(name) in known or name.endswith(".parquet")
 
 

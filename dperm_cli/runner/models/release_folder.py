@@ -25,9 +25,9 @@ from dperm_cli.core.files import (
     write_atomically,
     write_folder,
 )
+from dperm_cli.results.study_files import LOG
 
 PRIVATE, RELEASE = "private", "release"
-LOG = "releases.log"
 DIAGNOSTICS = "diagnostics.json"
 NOTE = (
     "For the holder of the records alone: exact figures about the records, which no privacy "

@@ -12,10 +12,9 @@ from dperm_cli import results
 from dperm_cli.core.digests import hash_parts, hash_sha256, hash_sources
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.files import read_bytes, write_atomically
-from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import CLAIMS
+from dperm_cli.results.study_files import CLAIMS, LOG
 
 NOTE = "shown.json"
 

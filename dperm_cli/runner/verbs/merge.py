@@ -18,8 +18,8 @@ from dperm_cli.results.records import given_names
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.models.machine_file import copy_cells
-from dperm_cli.runner.studies import study_folder
-from dperm_cli.runner.verbs import report, run
+from dperm_cli.runner.studies import study_folder, study_report
+from dperm_cli.runner.verbs import run
 
 _NAMED = 5
 
@@ -57,8 +57,8 @@ def _merge_records(
     copy_cells(target.out, {cell: source.out for cell, source in found.items()})
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
-    made = report.make_report(target.out, trust=True, others=sources)
-    return report.exit_code(report.print_report(made, target.out, form))
+    made = study_report.make_report(target.out, trust=True, others=sources)
+    return study_report.exit_code(study_report.print_report(made, target.out, form))
 
 
 def list_log_entries(source: Store) -> list[Entry | Gap]:

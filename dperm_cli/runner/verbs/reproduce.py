@@ -22,7 +22,8 @@ from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
-from dperm_cli.results.report import CLAIMS, write_report
+from dperm_cli.results.report import write_report
+from dperm_cli.results.study_files import CLAIMS
 from dperm_cli.runner.cells import channel_rows, gap_rows, geometry_rows, last_iterate_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import identify_code, name_record

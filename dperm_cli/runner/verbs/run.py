@@ -21,24 +21,22 @@ from dperm_cli.core.operands import refuse_repeated
 from dperm_cli.datasets.shared.invalid_records import count_zero_rows
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results.ledger.ledger import LEDGER
-from dperm_cli.results.ledger.release_log import LOG
-from dperm_cli.results.page.html_page import PAGE
+from dperm_cli.results.kept_report import Report
 from dperm_cli.results.records import given_names, manifest
 from dperm_cli.results.records.schema import json_lines
-from dperm_cli.results.records.store import MANIFEST, Store
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
-from dperm_cli.results.report import CLAIMS, FIGURES, Report
+from dperm_cli.results.study_files import EVERY, MANIFEST
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import machine_file, save_model
 from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.runner.studies import study_report
 from dperm_cli.runner.sweep import data_storage, preflight, split_run
 from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
-from dperm_cli.runner.verbs import report
 
 
 def run(
@@ -76,15 +74,15 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
         return EXIT_OK
 
     def print_tables() -> Report:
-        made = report.make_report(out, trust=True, figures=figures)
-        return report.print_report(made, out, form)
+        made = study_report.report_run(out, figures)
+        return study_report.print_report(made, out, form)
 
     done = run_study(arguments, study, print_tables)
     if done.is_unsupported:
         fitting_mechanism.print_advice("every cell", done.find_fitting())
     if done.tally.failed_count or done.is_unsupported or done.unsaved:
         return EXIT_FAILED
-    return report.exit_code(done.report)
+    return study_report.exit_code(done.report)
 
 
 @dataclass(frozen=True)
@@ -205,8 +203,7 @@ def _save(
 def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     checks.folder("out", str(out))
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
-    ours = (*ours, *FIGURES, machine_file.IN_STUDY)
+    ours = (*EVERY, machine_file.IN_STUDY)
     for name in ours:
         special = find_special(out / name)
         if special is not None:

@@ -22,6 +22,7 @@ from dperm_cli.results.records import given_names
 from dperm_cli.results.records.row_facts import format_count
 from dperm_cli.results.records.store import Snapshot, list_old
 from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.study_files import LOG
 from dperm_cli.results.tables import summary_table
 from dperm_cli.results.tables.account_table import format_up
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -64,7 +65,7 @@ def verify(arguments: list[str]) -> int:
             print(f"and {len(many) - _LISTED} more")
     if damaged:
         print("dperm: the same `dperm run` computes damaged records again, but no line of "
-              f"{release_log.LOG}; the rest is checked "
+              f"{LOG}; the rest is checked "
               "when they are whole", file=sys.stderr)  # fmt: skip
         return EXIT_STORAGE
     if wrong:
