@@ -140,7 +140,7 @@ $(PAPERS): $(VENV)/.run
 
 # what has its records is looked up, what has not changed is not drawn again
 figures: $(VENV)/.run
-	$(BIN)/dperm reproduce all size=$(SIZE)
+	$(BIN)/dperm reproduce all size=$(SIZE) workers=auto
 
 gallery: $(VENV)/.run
 	$(BIN)/python -m tests.draw_gallery outputs/gallery

@@ -52,6 +52,11 @@ def follow_parent(parent: int) -> None:
     """Leave the signals to all to the parent, and end with it, however it ends: once will do."""
     for number in GROUP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    end_with(parent)
+
+
+def end_with(parent: int) -> None:
+    """End soon after the parent has ended, however it ends."""
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 

@@ -219,8 +219,8 @@ EXTREME = {
 def test_extreme_numbers_are_planned_or_refused(dperm, tmp_path, words, monkeypatch):
     """Numbers in range but beyond reach: one line or a row, and never a traceback."""
     quiet = SimpleNamespace(faults=(), summary=(), broken=(), gaps=())
-    for name in ("make_report", "print_report"):
-        monkeypatch.setattr(run.report, name, lambda *_, **__: quiet)
+    for name in ("report_run", "print_report"):
+        monkeypatch.setattr(run.study_report, name, lambda *_, **__: quiet)
     done = dperm("run", *TINY[:4], *words, "out=here")
     assert "Traceback" not in done.err
     assert done.code == EXTREME[words], done.err

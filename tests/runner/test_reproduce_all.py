@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import types
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from dperm_cli.core import catalogue
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import EXIT_STORAGE, DpermError, InputError, StorageError
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.studies import experiment_file, freshness, verdict_files
 from dperm_cli.runner.verbs import reproduce, reproduce_all
@@ -68,6 +69,39 @@ def test_all_of_them_run_whatever_one_says(folder, capsys):
     assert summary[3][:2] == ["c_absent", "-"]
     assert "data: " in " ".join(summary[3])
     assert sorted(path.name for path in (folder / "outputs").iterdir()) == ["a_holds", "b_wrong"]
+
+
+def read_tables(found: dict[Path, tuple[int, bytes]], out: Path) -> dict[str, bytes]:
+    """What was written but for the records, which hold how long it took."""
+    named = {path.relative_to(out).as_posix(): data for path, (_, data) in found.items()}
+    return {name: data for name, data in named.items() if not name.endswith(".parquet")}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no pool elsewhere")
+def test_workers_share_the_experiments_at_small_size(folder, capsys):
+    assert run() == 1
+    alone, here = capsys.readouterr().out, files(folder / "outputs")
+    assert run("workers=2", "out=shared") == 1
+    assert capsys.readouterr().out == alone
+    there = files(folder / "shared")
+    assert read_tables(there, folder / "shared") == read_tables(here, folder / "outputs")
+    assert run("workers=2", "out=shared") == 1  # is looked up
+    assert capsys.readouterr().out == alone
+    again = files(folder / "shared")
+    assert {path: data for path, (_, data) in again.items()} == {
+        path: data for path, (_, data) in there.items()
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_disk_ends_them_all(folder, monkeypatch, workers):
+    def fill(*asked, **how):
+        raise StorageError("outputs: No space left on device")
+
+    monkeypatch.setattr(reproduce, "carry_out", fill)
+    with pytest.raises(DpermError, match="No space left") as raised:
+        run(f"workers={workers}")
+    assert raised.value.exit_code == EXIT_STORAGE
 
 
 def test_absent_data_alone_are_no_failure(folder, capsys):

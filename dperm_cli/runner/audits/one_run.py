@@ -16,10 +16,10 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner.audit_findings import Findings, attack_instance
 from dperm_cli.runner.audit_request import Asked
 from dperm_cli.runner.audits import audit_cells
-from dperm_cli.runner.audits.pool import Job, run_jobs
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.fitting_mechanism import build_shipped
+from dperm_cli.runner.job_pool import Job, run_jobs
 from dperm_cli.runner.verbs import run
 
 EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take

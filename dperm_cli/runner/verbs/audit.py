@@ -29,8 +29,8 @@ from dperm_cli.runner.audits import (
     outside_request,
 )
 from dperm_cli.runner.audits.audit_grid import GridWalk
-from dperm_cli.runner.audits.pool import Job, run_jobs
 from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.job_pool import Job, run_jobs
 from dperm_cli.runner.verbs.audit_outside import audit_outside
 
 DELTA = 1e-5

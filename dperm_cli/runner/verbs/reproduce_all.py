@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from dperm_cli.core import catalogue
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.package_paths import find_shipped
+from dperm_cli.loops.thread_count import cores
 from dperm_cli.results.claims import claims_page, experiment_tables
 from dperm_cli.results.claims.claims import VERDICTS
 from dperm_cli.results.records.schema import json_lines
+from dperm_cli.runner.job_pool import Job, count_workers, run_jobs
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import verdict_files
 from dperm_cli.runner.verbs import reproduce
@@ -56,10 +58,7 @@ class ExperimentResult:
 def run_all(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
     """Every shipped experiment, whatever the verdict on another one; 1 where any of them fails."""
     lines = []
-    names = sorted(catalogue.choices("experiment"))
-    for place, name in enumerate(names, 1):
-        print(f"{name} ({place} of {len(names)}, size={asked.size})", file=sys.stderr)
-        line = _one(replace(asked, name=name, out=asked.out / name), arguments)
+    for line in _run_each(asked, arguments):
         lines.append(line)
         if asked.format == "table":
             print(_text(line), flush=True)
@@ -68,6 +67,34 @@ def run_all(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
     else:
         print(summary(lines))
     return EXIT_FAILED if any(line.code for line in lines) else EXIT_OK
+
+
+def _run_each(
+    asked: reproduce.ReproduceRequest, arguments: Sequence[str]
+) -> Iterator[ExperimentResult]:
+    """The results in the order of the names.
+
+    At small size most of the time goes to tables and figures, which one process makes: workers of
+    this machine share the experiments there, and the cells of each one at full size.
+    """
+    names = sorted(catalogue.choices("experiment"))
+    each = [replace(asked, name=name, out=asked.out / name) for name in names]
+    count = count_workers(asked.options.workers)
+    if asked.size == "small" and asked.options.backend == "local" and count > 1:
+        threads = asked.options.threads
+        threads = max(1, cores() // count) if threads == "auto" else threads
+        options = replace(asked.options, workers=1, threads=threads)
+        each = [replace(one, options=options) for one in each]
+        jobs = [Job((one.name,), _one, (one, arguments)) for one in each]
+        found: dict[str, ExperimentResult] = {}
+        for result in run_jobs(jobs, lambda job, done: (), count):
+            found[result.name] = result
+            while names and names[0] in found:
+                yield found.pop(names.pop(0))
+        return
+    for place, one in enumerate(each, 1):
+        print(f"{one.name} ({place} of {len(each)}, size={asked.size})", file=sys.stderr)
+        yield _one(one, arguments)
 
 
 def _one(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> ExperimentResult:

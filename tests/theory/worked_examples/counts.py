@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy.stats import binom
 
 from dperm_cli.privacy.accounting.shuffling import amplify, delta_of, find_local_epsilon
@@ -15,13 +16,13 @@ def find_hockey_stick(local: float, users: int, epsilon: float) -> float:
     """delta between the two laws of Theorem 1, by all outcomes of the counts."""
     alpha, q, total = math.exp(local) / (math.exp(local) + 1), math.exp(-local), 0.0
     for clones in range(users):
-        weight = binom.pmf(clones, users - 1, q)
-        for first in range(clones + 2):
-            same, moved = (binom.pmf(first - step, clones, 0.5) for step in (1, 0))
-            one = alpha * same + (1 - alpha) * moved
-            other = (1 - alpha) * same + alpha * moved
-            total += weight * max(one - math.exp(epsilon) * other, 0.0)
-    return float(total)
+        first = np.arange(clones + 2)
+        same, moved = (binom.pmf(first - step, clones, 0.5) for step in (1, 0))
+        one = alpha * same + (1 - alpha) * moved
+        other = (1 - alpha) * same + alpha * moved
+        more = np.maximum(one - math.exp(epsilon) * other, 0.0)
+        total += float(binom.pmf(clones, users - 1, q) * np.sum(more))
+    return total
 
 
 @works_out("_shuffling")

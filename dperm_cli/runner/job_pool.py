@@ -1,4 +1,4 @@
-"""Run the jobs of an audit in several processes; a job may start more jobs."""
+"""Run jobs in several processes; a job may start more jobs. It serves audits and experiments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.environment import ENDING_SIGNALS
+from dperm_cli.core.environment import ENDING_SIGNALS, end_with
 from dperm_cli.core.errors import DpermError
+from dperm_cli.loops.thread_count import cores
 from dperm_cli.runner.sweep.progress import Meter, open_meter
 
-MAX_WORKERS = 8  # workers of auto: beyond, an audit has too few jobs that are long
+MAX_WORKERS = 8  # workers of auto: beyond, there are too few jobs that are long
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, No
         workers: ``auto`` for the cores that there are, or a number. Where processes cannot be
             copied, everything is done in this one.
     """
-    count = _count(workers)
+    count = count_workers(workers)
     with open_meter(len(jobs)) as shown:
         if count == 1:
             yield from _run_here(list(jobs), more, shown)
@@ -64,10 +65,11 @@ def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, No
             yield from _run_in_pools(list(jobs), more, count, shown)
 
 
-def _count(workers: Any) -> int:
+def count_workers(workers: Any) -> int:
+    """How many processes `workers` asks for, a number or ``auto``, where they can be copied."""
     if sys.platform != "linux":  # elsewhere libraries do not outlive a copy of their process
         return 1
-    return min(os.cpu_count() or 1, MAX_WORKERS) if workers == "auto" else int(workers)
+    return min(cores(), MAX_WORKERS) if workers == "auto" else int(workers)
 
 
 def _run_here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
@@ -102,7 +104,7 @@ def _run_in_pools(waiting: list[Job], more: More, count: int, shown: Meter) -> I
                 raise DpermError(words) from None
             suspect = waiting[0] if count == 1 else None
             count = max(1, count // 2)
-            shown.note(f"a worker of the audit died: it goes on with {count}")
+            shown.note(f"a worker died: {count} go on")
 
 
 def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
@@ -131,7 +133,8 @@ def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> It
 
 
 def _start_worker() -> None:
-    """In a worker: one thread, no progress of its own, and signals as they were."""
+    """In a worker: one thread, no progress of its own, signals as they were, and an end with the
+    parent's."""
     from dperm_cli.core import progress
 
     progress._listeners.clear()
@@ -139,3 +142,4 @@ def _start_worker() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     threadpool_limits(1)
+    end_with(os.getppid())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dperm_cli.core.errors import DpermError
-from dperm_cli.runner.audits.pool import Job, run_jobs
+from dperm_cli.runner.job_pool import Job, run_jobs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no pool elsewhere")
 
@@ -41,7 +41,7 @@ def test_all_results_come(tmp_path, workers):
 def test_a_worker_that_dies_costs_no_result(tmp_path, capsys, deaths):
     found = run_jobs(make_jobs(tmp_path, deaths), lambda *_: [], 4)
     assert sorted(found) == [0, 2, 4, 6, 8, 10]
-    assert "a worker of the audit died: it goes on with 2" in capsys.readouterr().err
+    assert "a worker died: 2 go on" in capsys.readouterr().err
 
 
 def test_the_job_that_kills_every_worker_is_named(tmp_path):
