@@ -216,6 +216,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "ask": _defer("ask"),
     "list": _list,
     "data": _defer("data"),
+    "cache": _defer("cache"),
     "peers": _defer("peers"),
     "check": _defer("check"),
     "new": _defer("new"),
@@ -224,9 +225,9 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
 }
 LIGHT_VERBS = ("list", "completion", "new")  # verbs that import no library
 # verbs that end soon, or call ``collect_as_usual`` themselves before they compute
-SHORT_VERBS = ("run", "report", "status", "account", *LIGHT_VERBS)
+SHORT_VERBS = ("run", "report", "status", "account", "cache", *LIGHT_VERBS)
 # verbs that do something without further words
-COMPLETE_VERBS = ("run", "describe", "account", "gap", "audit", "list", "warmup", "new")
+COMPLETE_VERBS = ("run", "describe", "account", "gap", "audit", "list", "cache", "warmup", "new")
 
 
 def _silence_stdout() -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from dperm_cli.core import catalogue
+from dperm_cli.core.cache_contents import ALL, CLEARED
 from dperm_cli.core.new_plugin import KINDS
 from dperm_cli.core.operands import PLUGIN, find_config_dir, settings_in
 
@@ -66,6 +67,8 @@ def _verb_words(typed: Sequence[str], prefix: str) -> Iterable[str]:
         return (*catalogue.choices("experiment"), "all", "claims") if first else sized
     if verb == "data":
         return ("list", "path", "fetch", "verify") if first else catalogue.choices("dataset")
+    if verb == "cache":
+        return ("format=", *(f"clear={name}" for name in (*CLEARED, ALL)))
     if verb in ("run", "describe", "ask"):
         return [*_run_words(typed[1:], prefix), *(_list_paths(prefix) if verb == "ask" else ())]
     if verb == "account":

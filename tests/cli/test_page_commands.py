@@ -105,6 +105,22 @@ def check_words(words: list[str]) -> None:
 
         assert rest[0] in ACTIONS
         assert set(settings_in(rest)) <= set(KEYS)
+    elif verb == "peers" and rest[0] != "list":  # nothing is installed to read a page
+        from dperm_cli.runner.compose.study_plan import parse_request
+        from dperm_cli.runner.peers.catalogue import find_peer
+
+        assert rest[0] in ("install", "remove", "run")
+        assert find_peer(rest[1])
+        settings = [word for word in rest[2:] if not word.startswith("format=")]
+        if rest[0] == "run":
+            parse_request(settings)
+        else:
+            assert settings == []
+    elif verb == "cache":
+        from dperm_cli.core.cache_contents import read_kinds
+
+        assert set(settings_in(rest)) <= {"clear", "format"}
+        assert read_kinds(settings_in(rest).get("clear", "all"))
     elif verb in ("schema", "prepare", "release"):
         # the table is not there, which is said after all words were read
         with pytest.raises(InputError, match=r"no such (file|budget)|must be"):
