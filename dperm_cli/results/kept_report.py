@@ -16,7 +16,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -90,8 +90,23 @@ def find_report(out: Path, figures: bool) -> Report | None:
     return None
 
 
-def keep_report(out: Path, figures: bool, made: Report) -> None:
-    """Keep a report that has just been made, if it is whole and has nothing to complain of."""
+def hash_inputs(out: Path) -> str:
+    """A digest of what a report of a folder reads, to be taken before one is made."""
+    return hash_each(_list_contents(out, study_files.INPUTS))
+
+
+def keep_report(out: Path, figures: bool, made: Report, inputs: str) -> None:
+    """Keep a report that has just been made, if it is whole and has nothing to complain of.
+
+    Args:
+        out: The study's folder.
+        figures: Whether the report has figures.
+        made: The report.
+        inputs: ``hash_inputs`` from before it was made. Another run may have stored a record since,
+            which the report lacks: then it is not kept.
+    """
+    if hash_inputs(out) != inputs:
+        return
     if made.broken or made.faults or made.gaps or made.unwritten is not None:
         return
     if os.path.lexists(out / study_files.LOG):
@@ -151,11 +166,12 @@ def _is_same(one: Report, other: Report) -> bool:
 
 def _hash_folder(out: Path) -> str:
     """A digest of all files of a folder that a report reads or writes."""
-    return hash_each(_list_contents(out))
+    return hash_each(_list_contents(out, study_files.EVERY))
 
 
-def _list_contents(out: Path) -> Iterator[bytes]:
-    for name in study_files.EVERY:
+def _list_contents(out: Path, files: Sequence[str]) -> Iterator[bytes]:
+    """The names and bytes of some files of a folder and of all records."""
+    for name in files:
         data = read_bytes(out / name)
         yield f"{name}:{-1 if data is None else len(data)}:".encode()
         yield data or b""

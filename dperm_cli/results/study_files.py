@@ -13,4 +13,5 @@ LEDGER = "ledger.json"
 LOG = "releases.log"
 RECORDS = "records"  # the folder of records
 RECORD = ".parquet"  # how the name of a record ends
+INPUTS = (MANIFEST, CLAIMS, LOG)  # which a report reads, beside records and its own ledger
 EVERY = (MANIFEST, *TABLES, *FIGURES, CAPTION, PAGE, CLAIMS, LEDGER, LOG)

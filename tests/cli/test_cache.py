@@ -168,3 +168,14 @@ def test_a_cache_that_is_not_there_is_empty(folder, capsys, monkeypatch):
     monkeypatch.setattr(cache_contents, "cache_dir", lambda: None)
     assert cli.main(["cache"]) == 3
     assert capsys.readouterr().err == f"dperm: there is no cache folder: set {CACHE_DIR}=FOLDER\n"
+
+
+def test_what_a_killed_run_left_in_a_room_goes_with_the_next(folder):
+    begun = [
+        folder / room / f".{NOTE}.123-0a1b.tmp" for room in ("reports", "figures", "configurations")
+    ]
+    for path in begun:
+        path.parent.mkdir(parents=True)
+        path.write_text("half")
+    assert cli.main(["run", *TINY, "out=study"]) == 0
+    assert [path for path in begun if path.exists()] == []

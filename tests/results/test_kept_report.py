@@ -11,6 +11,7 @@ import dperm_cli
 from dperm_cli import cli
 from dperm_cli.core.package_paths import CACHE_DIR
 from dperm_cli.results import kept_report, report, study_files
+from dperm_cli.runner.studies import study_report
 
 WORDS = ["run", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2", "out=study"]
 OUTPUTS = (*study_files.TABLES, "figure.png", study_files.CAPTION, study_files.PAGE)
@@ -178,8 +179,30 @@ def test_a_report_with_something_to_complain_of_is_not_kept(made, folder):
     cells["cells"].append("b" * 24)
     manifest.write_text(json.dumps(cells))
     shown = report.write_report(folder / "study", accountant=_Nobody(), allow_unwritten=True)
-    kept_report.keep_report(folder / "study", True, shown)
+    read = kept_report.hash_inputs(folder / "study")
+    kept_report.keep_report(folder / "study", True, shown, read)
     assert shown.broken == ("b" * 24,)
+    assert list_kept(folder) == []
+
+
+@pytest.mark.parametrize("name", ["record", study_files.MANIFEST])
+def test_a_report_of_a_folder_that_changes_meanwhile_is_not_kept(made, folder, monkeypatch, name):
+    """Another run stores a record while the report is made: its digest would say that it is in."""
+    for path in list_kept(folder):
+        path.unlink()
+    out, make = folder / "study", study_report.make_report
+    (record,) = (out / study_files.RECORDS).iterdir()
+
+    def make_meanwhile(*args, **keys):
+        found = make(*args, **keys)
+        if name == "record":
+            record.with_name(f"{'c' * 24}.parquet").write_bytes(record.read_bytes())
+        else:
+            (out / name).write_text((out / name).read_text() + " ")
+        return found
+
+    monkeypatch.setattr(study_report, "make_report", make_meanwhile)
+    assert cli.main(WORDS) == 0
     assert list_kept(folder) == []
 
 
@@ -199,10 +222,11 @@ def test_a_report_that_is_too_large_or_no_json_is_not_kept(made, folder, monkeyp
     assert shown is not None
     for path in list_kept(folder):
         path.unlink()
+    read = kept_report.hash_inputs(out)
     monkeypatch.setattr(kept_report, "MOST_BYTES", 100)
-    kept_report.keep_report(out, True, shown)
+    kept_report.keep_report(out, True, shown, read)
     assert list_kept(folder) == []
     monkeypatch.setattr(kept_report, "MOST_BYTES", 1 << 25)
     shown.summary[0]["odd"] = (1, 2)  # JSON has no tuples: it would come back as a list
-    kept_report.keep_report(out, True, shown)
+    kept_report.keep_report(out, True, shown, read)
     assert list_kept(folder) == []

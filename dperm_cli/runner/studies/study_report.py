@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dperm_cli.core import terminal
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
-from dperm_cli.results.kept_report import Report, find_report, keep_report
+from dperm_cli.results.kept_report import Report, find_report, hash_inputs, keep_report
 from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.references import warn_of_baselines
 from dperm_cli.results.records.schema import json_lines
@@ -36,8 +36,9 @@ def report_run(out: Path, figures: bool = True) -> Report:
     known = find_report(out, figures)
     if known is not None:
         return known
+    inputs = hash_inputs(out)
     made = make_report(out, trust=True, figures=figures)
-    keep_report(out, figures, made)
+    keep_report(out, figures, made, inputs)
     return made
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Generator, Sequence
 
-from dperm_cli.core import plugin_sources
+from dperm_cli.core import cache_contents, plugin_sources
 from dperm_cli.core.files import remove_abandoned
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.loops.thread_count import use_threads
@@ -14,7 +14,6 @@ from dperm_cli.problem import data_folder
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.optimum_cache import OPTIMA
 from dperm_cli.runner.sweep import shared_data, split_run
 from dperm_cli.runner.sweep.backends import Backend, Options
 from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, tell
@@ -52,8 +51,8 @@ def _tidy_cache() -> None:
     """Take away what killed runs left half-written in the folder for caches."""
     cache = cache_dir()
     if cache is not None:
-        for folder in (cache, cache / OPTIMA):
-            remove_abandoned(folder)
+        for room in sorted({kind.room for kind in cache_contents.KINDS if kind.remake is None}):
+            remove_abandoned(cache / room)
 
 
 def label(item: cells.Prepared) -> str:
