@@ -107,7 +107,8 @@ def keep_report(out: Path, figures: bool, made: Report, inputs: str) -> None:
     """
     if hash_inputs(out) != inputs:
         return
-    if made.broken or made.faults or made.gaps or made.unwritten is not None:
+    # notes tell what changed with this report, and would be told again
+    if made.broken or made.faults or made.gaps or made.notes or made.unwritten is not None:
         return
     if os.path.lexists(out / study_files.LOG):
         return

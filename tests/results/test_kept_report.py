@@ -206,6 +206,20 @@ def test_a_report_of_a_folder_that_changes_meanwhile_is_not_kept(made, folder, m
     assert list_kept(folder) == []
 
 
+def test_what_is_told_once_is_not_told_again(made, folder, capsys):
+    """A record that goes leaves the ledger, which is said when it happens."""
+    out = folder / "study"
+    assert cli.main([*WORDS, "epsilon=2"]) == 0
+    capsys.readouterr()
+    first = set(json.loads((out / study_files.MANIFEST).read_text())["cells"])
+    (other,) = {path.stem for path in (out / study_files.RECORDS).iterdir()} - first
+    (out / study_files.RECORDS / f"{other}{study_files.RECORD}").unlink()
+    assert cli.main([*WORDS, "epsilon=2"]) == 0
+    assert "left ledger.json with the record" in capsys.readouterr().err
+    assert cli.main([*WORDS, "epsilon=2"]) == 0
+    assert "left ledger.json" not in capsys.readouterr().err
+
+
 class _Nobody:
     """An accountant who cannot recompute anything."""
 
