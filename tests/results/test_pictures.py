@@ -50,7 +50,6 @@ def count_labels(study) -> int:
     return sum(len(legend.get_texts()) for legend in legends)
 
 
-@pytest.mark.slow
 def test_the_first_table_of_the_readme_is_that_of_its_run(tmp_path):
     draw_pictures.call(*COMMANDS["first_run.png"], f"out={tmp_path / 'first'}")
     assert 1 < count_labels(tmp_path / "first") <= 5
