@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.loops import sparse_rows
 from dperm_cli.loops import vector_lanes as lanes
 from dperm_cli.loops.exact_scores import value
 from dperm_cli.loops.jit import compile_inline, compile_loop, fma
@@ -25,7 +26,6 @@ from dperm_cli.loops.slopes import LOGISTIC, slopes
 from dperm_cli.loops.thread_count import run_in_threads
 
 _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
-_SPARSE_BLOCK = 64  # records
 _NARROW = 16  # columns from which ``lanes.dot`` adds in another order
 
 
@@ -69,54 +69,6 @@ def _narrow_margins(x, begin, z, across):
             )
         for lane in range(4):
             z[lane, i] = lanes.pick(total, lane)
-
-
-@compile_inline
-def _sparse_margins(rows, begin, z, across):
-    """z[m, i] <- <x_{begin + i}, theta_m>, for CSR rows and all points at once.
-
-    ``across`` [p, m] holds the points in its columns, so that those of an entry lie together.
-    """
-    _, _, indptr, columns, values, _ = rows
-    points = across.shape[1]
-    if points == 1:
-        for i in range(z.shape[1]):
-            total = 0.0
-            for k in range(indptr[begin + i], indptr[begin + i + 1]):
-                total = fma(np.float64(values[k]), across[columns[k], 0], total)
-            z[0, i] = total
-        return
-    for i in range(z.shape[1]):
-        for m in range(0, points, 4):
-            total = lanes.spread(0.0)
-            for k in range(indptr[begin + i], indptr[begin + i + 1]):
-                entry = lanes.spread(np.float64(values[k]))
-                total = lanes.mul_add(entry, lanes.load(across, columns[k] * points + m), total)
-            for lane in range(4):
-                z[m + lane, i] = lanes.pick(total, lane)
-
-
-@compile_inline
-def _add_sparse_rows(rows, begin, z, out):
-    """out[:, m] += sum_i z[m, i] x_{begin + i}, record after record, for all points at once."""
-    _, _, indptr, columns, values, _ = rows
-    points = out.shape[1]
-    if points == 1:
-        for i in range(z.shape[1]):
-            for k in range(indptr[begin + i], indptr[begin + i + 1]):
-                column = columns[k]
-                out[column, 0] = fma(np.float64(values[k]), z[0, i], out[column, 0])
-        return
-    weights = np.empty(4)
-    for i in range(z.shape[1]):
-        for m in range(0, points, 4):
-            for lane in range(4):
-                weights[lane] = z[m + lane, i]
-            slope = lanes.load(weights, 0)
-            for k in range(indptr[begin + i], indptr[begin + i + 1]):
-                place = columns[k] * points + m
-                entry = lanes.spread(np.float64(values[k]))
-                lanes.store(out, place, lanes.mul_add(entry, slope, lanes.load(out, place)))
 
 
 @compile_inline
@@ -191,13 +143,13 @@ def add_dense_gradients(rows, begin, end, theta, code, width, out):
 def add_sparse_gradients(rows, begin, end, across, code, width, out):
     """The same for CSR rows, with points and sums in columns: across and out [p, m]."""
     y = rows[5]
-    for start in range(begin, end, _SPARSE_BLOCK):
-        stop = min(start + _SPARSE_BLOCK, end)
+    for start in range(begin, end, sparse_rows.BLOCK):
+        stop = min(start + sparse_rows.BLOCK, end)
         z = np.empty((across.shape[1], stop - start))
-        _sparse_margins(rows, start, z, across)
+        sparse_rows.find_margins(rows, start, z, across)
         for m in range(z.shape[0]):
             slopes(code, z[m], y[start:stop], width)
-        _add_sparse_rows(rows, start, z, out)
+        sparse_rows.add_rows(rows, start, z, out)
 
 
 @compile_inline
@@ -237,10 +189,10 @@ def add_dense_losses(rows, begin, end, theta, code, width, out):
 def add_sparse_losses(rows, begin, end, across, code, width, out):
     """The same for CSR rows, with points in columns: across [p, m]."""
     y = rows[5]
-    for start in range(begin, end, _SPARSE_BLOCK):
-        stop = min(start + _SPARSE_BLOCK, end)
+    for start in range(begin, end, sparse_rows.BLOCK):
+        stop = min(start + sparse_rows.BLOCK, end)
         z = np.empty((across.shape[1], stop - start))
-        _sparse_margins(rows, start, z, across)
+        sparse_rows.find_margins(rows, start, z, across)
         for m in range(z.shape[0]):
             out[m] += _sum_values(code, z[m], y[start:stop], width)
 
@@ -296,10 +248,7 @@ def _arrange(records: Rows, theta: np.ndarray) -> np.ndarray:
         raise ValueError(f"records {(n, records.x.shape[1])} do not fit {theta.shape}")
     if not records.has_csr:
         return np.ascontiguousarray(theta, dtype=float)
-    count = len(theta) if len(theta) == 1 else -(-len(theta) // 4) * 4
-    across = np.zeros((theta.shape[1], count))
-    across[:, : len(theta)] = theta.T
-    return across
+    return sparse_rows.put_in_columns(theta)
 
 
 def _sum_parts(
@@ -314,7 +263,8 @@ def _sum_parts(
         add(records, part[0], part[1], points, code, width, out)
         return out
 
-    parts = [(0, records.y.size)] if is_part else divide(records.y.size, columns)
+    n = records.y.size
+    parts = [(0, n)] if is_part else divide(n, columns, is_sparse=bool(records.has_csr))
     is_small = stored * count <= SMALL
     found = [sum_part(part) for part in parts] if is_small else run_in_threads(sum_part, parts)
     return add_pairs(found)

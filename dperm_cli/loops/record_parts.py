@@ -1,7 +1,7 @@
 """Divide records into parts, and add up what was computed of each part, in a fixed order.
 
-Both follow from the numbers of records and of columns alone. So a sum has the same bits whoever
-computes the parts, and in whatever order they come.
+Both follow from the numbers of records and of columns and from how rows are stored, alone. So a sum
+has the same bits whoever computes the parts, and in whatever order they come.
 """
 
 from __future__ import annotations
@@ -13,16 +13,26 @@ from typing import Any
 _LEAST_PART = 4096  # records
 _MOST_PARTS = 64
 _MOST_SUMS = 1 << 22  # numbers that the sums of all parts hold, for one point
+_MOST_MATRICES = 1 << 25  # the same for matrices, of which there may be four in any case
 SMALL = 1 << 17  # numbers in the records, times points: up to here one thread is faster
 
 
-def divide(n: int, p: int) -> list[tuple[int, int]]:
+def divide(n: int, p: int, entries: int = 0, *, is_sparse: bool = False) -> list[tuple[int, int]]:
     """The parts of n records of p columns: where each begins and ends.
+
+    Args:
+        n: How many records.
+        p: How many columns.
+        entries: Of the sum of a part, where it is a matrix.
+        is_sparse: Whether a row holds few of its columns: adding up the sums of many parts, which
+            hold all columns, would then take longer than the parts themselves.
 
     >>> divide(10_000, 3)
     [(0, 5000), (5000, 10000)]
     """
-    count = max(1, min(n // _LEAST_PART, _MOST_SUMS // max(p, 1), _MOST_PARTS))
+    most = max(4, _MOST_MATRICES // entries) if entries else _MOST_SUMS // max(p, 1)
+    most = min(most, max(4, n // max(p, 1))) if is_sparse else most
+    count = max(1, min(n // _LEAST_PART, most, _MOST_PARTS))
     return list(pairwise(n * part // count for part in range(count + 1)))
 
 

@@ -78,7 +78,8 @@ def rows(x: np.ndarray | sparse.csr_array, y: np.ndarray) -> Rows:
     """Wrap a dense or CSR matrix [n, p] and its labels [n]; float64 C arrays are not copied."""
     y = _plain(y, np.float64)
     if sparse.issparse(x):
-        csr: Any = sparse.csr_array(x)
+        given: Any = x
+        csr: Any = given if given.format == "csr" else sparse.csr_array(given)
         indptr, columns = _plain(csr.indptr, np.int64), _plain(csr.indices, np.int32)
         return Rows(
             True, np.empty((0, csr.shape[1])), indptr, columns, _plain(csr.data, np.float64), y

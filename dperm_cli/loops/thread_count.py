@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -53,10 +54,33 @@ def split_evenly(count: int, parts: int) -> list[slice]:
 
 
 def run_in_threads(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """``work`` of every item, in the order of the items, by as many threads as there may be."""
+    """``work`` of every item, in the order of the items, by as many threads as there may be.
+
+    The calling thread takes its share, and what is run here starts no further threads.
+    """
     items = list(items)
     threads = min(len(items), count_threads())
     if threads < 2:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, items))
+    found: list[Any] = [None] * len(items)
+    waiting = deque(range(len(items)))
+
+    def run_waiting() -> None:
+        with use_threads(1):
+            while waiting:
+                try:
+                    number = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                try:
+                    found[number] = work(items[number])
+                except BaseException:
+                    waiting.clear()  # the others stop
+                    raise
+
+    with ThreadPoolExecutor(threads - 1) as pool:
+        helpers = [pool.submit(run_waiting) for _ in range(threads - 1)]
+        run_waiting()
+        for helper in helpers:
+            helper.result()
+    return found

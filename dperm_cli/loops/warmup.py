@@ -23,6 +23,7 @@ from dperm_cli.loops import (
     proximal_chain,
     row_maps,
     sgd,
+    sparse_rows,
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches
 
@@ -52,6 +53,8 @@ def warmup() -> float:
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
         gradient_sums.sum_gradients(rows, theta, 0, 0.0)
         gradient_sums.sum_losses(rows, theta, 0, 0.0)
+        if rows.has_csr:
+            sparse_rows.add(matrix, sparse_rows.multiply(matrix, y))
         exact_scores.score_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros(1, np.int64))
         exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)

@@ -14,7 +14,7 @@ from dperm_cli.core.fields import CheckedFields
 from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Bounds, Data, Minorant, sum_blocks
 from dperm_cli.problem.row_products import add_rows, is_single, multiply_rows, slice_rows
-from dperm_cli.problem.split_rows import is_dense, sum_parts
+from dperm_cli.problem.split_rows import count_entries, is_stored, sum_parts
 
 _BLOCK_ENTRIES = 1_000_000
 
@@ -36,6 +36,8 @@ class PerRecord(Plugin, CheckedFields):
         default_of: tasks whose data sets use this loss if they name no other.
         audit_place: position in the order in which audits try losses, the least demanding first.
             Losses below 10 are in the declared grid, the others are tried by the fuzzer.
+        by_parts: whether sums over records are made of sums over their parts, which other
+            processes may make.
         code: the number of the compiled slope in ``loops.slopes``.
         location_code: the same for a loss of the distance to a record, in ``loops.local_learning``
             and ``loops.proximal_chain``.
@@ -86,6 +88,7 @@ class PerRecord(Plugin, CheckedFields):
     extra_tasks: ClassVar[tuple[str, ...]] = ()
     audit_place: ClassVar[int | None] = None
     default_of: ClassVar[tuple[str, ...]] = ()
+    by_parts: Any = False
     code: ClassVar[int | None] = None
     location_code: ClassVar[int | None] = None
     softmax: ClassVar[bool] = False
@@ -126,6 +129,10 @@ class PerRecord(Plugin, CheckedFields):
         """The summed loss at each row of [..., p], shape [...]."""
         return sum_blocks(lambda block: np.sum(self.values(theta, block), axis=-1), data)
 
+    def has_part_sums(self, data: Data) -> bool:
+        """Whether ``gradient`` and ``sum_values`` take a part of the records at a time."""
+        return self.by_parts and is_stored(data.x)
+
     def has_compiled_sums(self, data: Data) -> bool:
         """Whether ``gradient`` and ``sum_values`` are compiled, for rows such as these.
 
@@ -156,8 +163,7 @@ class PerRecord(Plugin, CheckedFields):
 
     def cone_entries(self, data: Data) -> int:
         """About how many entries the rows of ``cone_cost`` hold."""
-        stored = data.x.nnz if sparse.issparse(data.x) else data.n * data.p
-        return int(stored) + 3 * data.n
+        return count_entries(data.x) + 3 * data.n
 
     def hessian_rank(self, bounds: Bounds) -> int | None:
         """A bound on the rank of one record's Hessian; None where there is none below p."""
@@ -209,7 +215,7 @@ def largest_eigenvalue(x: Any) -> float:
 
     It is at most the squared Frobenius norm, and positive.
     """
-    squares = sum_parts(x, _sum_squares) if is_dense(x) else x.multiply(x).sum()
+    squares = sum_parts(x, _sum_squares)
     v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
     value = 0.0
     for _ in range(30):
@@ -221,7 +227,9 @@ def largest_eigenvalue(x: Any) -> float:
     return max(min(1.2 * value, float(squares)), np.finfo(float).tiny)
 
 
-def _sum_squares(x: np.ndarray) -> float:
+def _sum_squares(x: Any) -> float:
+    if sparse.issparse(x):
+        return float(x.multiply(x).sum())
     if not is_single(x):
         return np.sum(np.square(x))
     return math.fsum(np.sum(np.square(x[part], dtype=np.float64)) for part in slice_rows(x))
@@ -229,7 +237,7 @@ def _sum_squares(x: np.ndarray) -> float:
 
 def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """X^T diag(weights) X as a dense array [p, p], computed a block of rows at a time."""
-    return sum_parts(x, _add_gram, weights) if is_dense(x) else _add_gram(x, weights)
+    return sum_parts(x, _add_gram, weights, entries=x.shape[1] ** 2)
 
 
 def _add_gram(x: Any, weights: np.ndarray) -> np.ndarray:

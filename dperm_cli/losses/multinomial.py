@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +15,10 @@ from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.row_products import add_rows, multiply_rows
+from dperm_cli.problem.split_rows import sum_parts
 
 _SLACK = 1e-9
+_BLOCK_SCORES, _LEAST_BLOCK, _MOST_BLOCK = 1 << 16, 256, 4096
 _ROOT2 = math.sqrt(2.0)
 
 
@@ -37,6 +41,7 @@ class Multinomial(PerRecord):
     default_of: ClassVar[tuple[str, ...]] = ("multiclass",)
     smoothness: ClassVar[float] = 0.5
     softmax: ClassVar[bool] = True
+    by_parts: ClassVar[bool] = True
 
     def dimension(self, facts: PublicFacts) -> int:
         """columns * classes."""
@@ -48,16 +53,18 @@ class Multinomial(PerRecord):
 
     def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's loss at each row of [..., p], shape [..., n]."""
-        ahead = _ahead(theta, data)
-        top = np.maximum(0.0, np.max(ahead, axis=-1))
-        return (top + np.log1p(_others(ahead, top))).reshape(*theta.shape[:-1], data.n)
+        found = _find_values(_find_leads(theta, data.classes, data.x, data.y))
+        return found.reshape(*theta.shape[:-1], data.n)
 
     def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Sum over records of the gradient, [..., p]."""
-        slopes = _slopes(_ahead(theta, data), data)  # [m, n, classes]
-        side_by_side = np.swapaxes(slopes, 0, 1).reshape(data.n, -1)
-        total = add_rows(data.x, side_by_side).reshape(data.p, -1, data.classes)
-        return np.ascontiguousarray(np.swapaxes(total, 0, 1)).reshape(theta.shape)
+        add = partial(_add_gradients, theta.reshape(-1, theta.shape[-1]), data.classes)
+        return sum_parts(data.x, add, data.y).reshape(theta.shape)
+
+    def sum_values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The summed loss at each row of [..., p], shape [...]."""
+        add = partial(_add_values, theta.reshape(-1, theta.shape[-1]), data.classes)
+        return sum_parts(data.x, add, data.y).reshape(theta.shape[:-1])
 
     def lipschitz(self, bounds: Bounds) -> float:
         """sqrt(2) row (1 - least), least bounding the label's probability from below."""
@@ -79,7 +86,7 @@ class Multinomial(PerRecord):
         diag(q) - q q^T is nowhere above the second factor [Boehning 1992].
         """
         k = data.classes
-        gram = data.x.T @ data.x
+        gram = sum_parts(data.x, _add_squares, entries=data.p**2)
         gram = gram if isinstance(gram, np.ndarray) else gram.toarray()
         whole = np.kron(gram, (np.eye(k) - np.full((k, k), 1.0 / k)) / 2.0)
         return np.broadcast_to(whole, (*theta.shape, theta.shape[-1]))
@@ -102,14 +109,8 @@ class Multinomial(PerRecord):
 
     def hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """sum_i x_i x_i^T kron (diag(q_i) - q_i q_i^T), [p, p]."""
-        q = softmax(multiply_rows(data.x, theta.reshape(data.p, -1)), axis=1)
-        p, k = data.p, q.shape[1]
-        matrix = np.empty((p, k, p, k))
-        for a in range(k):
-            for b in range(a + 1):
-                own = q[:, a] * ((a == b) - q[:, b])
-                matrix[:, a, :, b] = matrix[:, b, :, a] = weighted_gram(data.x, own)
-        return matrix.reshape(p * k, p * k)
+        add = partial(_add_hessian, theta.reshape(data.p, -1))
+        return sum_parts(data.x, add, entries=theta.size**2)
 
     def hessian_rank(self, bounds: Bounds) -> int:
         """That of diag(q) - q q^T."""
@@ -118,7 +119,7 @@ class Multinomial(PerRecord):
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's class probabilities [n, classes] at theta [p], where ``minorant`` touches
         the summed loss."""
-        slopes = _slopes(_ahead(theta, data), data)[0]
+        slopes = _find_slopes(_find_leads(theta, data.classes, data.x, data.y), data.y)[0]
         slopes[np.arange(data.n), data.y.astype(np.int64)] += 1.0
         return slopes
 
@@ -146,30 +147,75 @@ class Multinomial(PerRecord):
         )
 
 
-def _ahead(theta: np.ndarray, data: Data) -> np.ndarray:
+def _find_leads(theta: np.ndarray, classes: int, x: Any, y: np.ndarray) -> np.ndarray:
     """z_k - z_y for every k but y, where it is -inf: [m, n, classes] for m rows of theta."""
-    k, labels = data.classes, data.y.astype(np.int64)
-    w = np.moveaxis(theta.reshape(-1, data.p, k), 0, 1).reshape(data.p, -1)
-    z = np.ascontiguousarray(np.moveaxis(multiply_rows(data.x, w).reshape(data.n, -1, k), 0, 1))
-    rows = np.arange(data.n)
+    n, p = x.shape
+    w = np.moveaxis(theta.reshape(-1, p, classes), 0, 1).reshape(p, -1)
+    scores = multiply_rows(x, w).reshape(n, -1, classes)
+    z = np.ascontiguousarray(np.moveaxis(scores, 0, 1))
+    rows, labels = np.arange(n), y.astype(np.int64)
     z -= z[:, rows, labels][:, :, None]
     z[:, rows, labels] = -np.inf
     return z
 
 
-def _others(ahead: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """sum_k exp(z_k - z_y - top), less 1 where it is a whole class: so that log1p serves."""
-    total = np.sum(np.exp(ahead - top[..., None]), axis=-1)
-    return np.where(top > 0, total - 1.0 + np.exp(-top), total)
+def _find_values(leads: np.ndarray) -> np.ndarray:
+    """The loss of each record, [m, n]."""
+    top = np.maximum(0.0, np.max(leads, axis=-1))
+    others = np.sum(np.exp(leads - top[..., None]), axis=-1)
+    # less 1 where it is a whole class: so that log1p serves
+    return top + np.log1p(np.where(top > 0, others - 1.0 + np.exp(-top), others))
 
 
-def _slopes(ahead: np.ndarray, data: Data) -> np.ndarray:
+def _find_slopes(leads: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The gradient q - e_y in z, [m, n, classes]; its label entry is minus the sum of the rest."""
-    top = np.maximum(0.0, np.max(ahead, axis=-1))[..., None]
-    weights = np.exp(ahead - top)
+    top = np.maximum(0.0, np.max(leads, axis=-1))[..., None]
+    weights = np.exp(leads - top)
     slopes = weights / (np.sum(weights, axis=-1, keepdims=True) + np.exp(-top))
-    slopes[:, np.arange(data.n), data.y.astype(np.int64)] = -np.sum(slopes, axis=-1)
+    slopes[:, np.arange(len(y)), y.astype(np.int64)] = -np.sum(slopes, axis=-1)
     return slopes
+
+
+def _list_blocks(x: Any, scores: int) -> Iterator[slice]:
+    """Slices of the rows of a part, each with as many scores as stay in cache."""
+    step = min(max(_LEAST_BLOCK, _BLOCK_SCORES // scores), _MOST_BLOCK)
+    return (slice(start, start + step) for start in range(0, x.shape[0], step))
+
+
+def _add_gradients(theta: np.ndarray, classes: int, x: Any, y: np.ndarray) -> np.ndarray:
+    """The sum over the records of a part of the gradient at points [m, p]."""
+    total = np.zeros((x.shape[1], len(theta) * classes))
+    for block in _list_blocks(x, len(theta) * classes):
+        rows, labels = x[block], y[block]
+        slopes = _find_slopes(_find_leads(theta, classes, rows, labels), labels)
+        total += add_rows(rows, np.swapaxes(slopes, 0, 1).reshape(len(labels), -1))
+    found = np.swapaxes(total.reshape(x.shape[1], -1, classes), 0, 1)
+    return np.ascontiguousarray(found).reshape(theta.shape)
+
+
+def _add_values(theta: np.ndarray, classes: int, x: Any, y: np.ndarray) -> np.ndarray:
+    """The sum over the records of a part of the loss at points [m, p]: [m]."""
+    total = np.zeros(len(theta))
+    for block in _list_blocks(x, len(theta) * classes):
+        leads = _find_leads(theta, classes, x[block], y[block])
+        total += np.sum(_find_values(leads), axis=-1)
+    return total
+
+
+def _add_hessian(w: np.ndarray, x: Any) -> np.ndarray:
+    """sum_i x_i x_i^T kron (diag(q_i) - q_i q_i^T) over the records of a part, for w [p, k]."""
+    q = softmax(multiply_rows(x, w), axis=1)
+    p, k = w.shape
+    matrix = np.empty((p, k, p, k))
+    for a in range(k):
+        for b in range(a + 1):
+            own = q[:, a] * ((a == b) - q[:, b])
+            matrix[:, a, :, b] = matrix[:, b, :, a] = weighted_gram(x, own)
+    return matrix.reshape(p * k, p * k)
+
+
+def _add_squares(x: Any) -> Any:
+    return weighted_gram(x, np.ones(len(x))) if isinstance(x, np.ndarray) else x.T @ x
 
 
 def _largest_miss_chance(bounds: Bounds) -> float:

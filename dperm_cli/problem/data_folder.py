@@ -24,6 +24,7 @@ FACTS = "facts.json"  # written last: a folder without it is not whole
 SUMS = "sums.json"  # of all other files
 _SUMMED = 1 << 24  # bytes of each sum
 _PARTS = ("data", "indices", "indptr")
+_KINDS = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
 
 
 def write_folder(folder: Path, data: Data) -> None:
@@ -64,14 +65,33 @@ def read_folder(folder: Path) -> Data:
             value = found.get(field.name)
             if isinstance(value, dict):
                 parts = (_map_array(folder / f"{field.name}.{part}.npy") for part in _PARTS)
-                kind = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
-                made = kind[value["sparse"]](tuple(parts), shape=tuple(value["shape"]), copy=False)
+                kind, shape = _KINDS[value["sparse"]], tuple(value["shape"])
+                made = kind(tuple(parts), shape=shape, copy=False)
                 found[field.name] = made
             elif field.name not in found:
                 found[field.name] = _map_array(folder / f"{field.name}.npy")
             elif isinstance(value, list):
                 found[field.name] = tuple(value)
         return Data(**found)
+
+
+def map_part(folder: Path, facts: dict[str, Any], begin: int, end: int) -> Any:
+    """The rows ``begin .. end - 1``, dense or sparse; nothing else of the folder is mapped.
+
+    Args:
+        folder: The data set.
+        facts: What its ``FACTS`` hold.
+        begin, end: Of the training records.
+    """
+    stored = facts.get("x")
+    if stored is None:
+        return npy_files.map_rows(folder / "x.npy", begin, end)
+    places = npy_files.map_rows(folder / "x.indptr.npy", begin, end + 1)
+    first, last = int(places[0]), int(places[-1])
+    values, columns = (npy_files.map_rows(folder / f"x.{part}.npy", first, last)
+                       for part in _PARTS[:2])  # fmt: skip
+    shape = (end - begin, stored["shape"][1])
+    return _KINDS[stored["sparse"]]((values, columns, places - places[0]), shape=shape, copy=False)
 
 
 def _map_array(path: Path) -> np.ndarray:

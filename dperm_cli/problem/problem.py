@@ -152,7 +152,7 @@ class Problem:
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the regulariser, [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        if self.loss.has_compiled_sums(self.data):
+        if self.loss.has_part_sums(self.data):
             return self.loss.gradient(theta, self.data)
         return sum_blocks(lambda block: self.loss.gradient(theta, block), self.data)
 

@@ -1,8 +1,8 @@
 """Products with the rows of a data set, in doubles, without a copy of all rows.
 
-Rows that are stored whole are multiplied a part at a time (``problem.split_rows``).
-Rows of single precision are turned into doubles a block at a time: numpy would make a copy of all
-of them. Rows of double precision and sparse rows are multiplied as they are.
+Rows are multiplied a part at a time (``problem.split_rows``). Rows of single precision are turned
+into doubles a block at a time: numpy would make a copy of all of them. Sparse rows are multiplied
+by loops of our own, which use all threads (``loops.sparse_rows``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.problem.split_rows import is_dense, join_parts, sum_parts
 
@@ -24,12 +25,14 @@ def multiply_rows(x: Any, v: np.ndarray) -> np.ndarray:
     >>> multiply_rows(np.eye(2, dtype=np.float32), np.array([0.1, 2.0])).tolist()
     [0.1, 2.0]
     """
-    if not is_dense(x):
-        return np.asarray(x @ v)
+    if sparse.issparse(x):
+        return _multiply_sparse(x, v)
     return join_parts(x, partial(_multiply_part, v=v if v.flags.forc else np.ascontiguousarray(v)))
 
 
-def _multiply_part(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _multiply_part(x: Any, v: np.ndarray) -> np.ndarray:
+    if sparse.issparse(x):
+        return _multiply_sparse(x, v)
     if not is_single(x):
         return np.asarray(x @ v)
     out = np.empty((x.shape[0], *v.shape[1:]))
@@ -40,16 +43,32 @@ def _multiply_part(x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def add_rows(x: Any, weights: np.ndarray) -> np.ndarray:
     """x.T @ weights, the sum of rows x [n, p] with weights [n] or [n, m]: [p] or [p, m]."""
-    return sum_parts(x, _add_part, weights) if is_dense(x) else np.asarray(x.T @ weights)
+    if sparse.issparse(x):
+        return _add_sparse(x, weights)
+    return sum_parts(x, _add_part, weights)
 
 
-def _add_part(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _add_part(x: Any, weights: np.ndarray) -> np.ndarray:
+    if sparse.issparse(x):
+        return _add_sparse(x, weights, is_part=True)
     if not is_single(x):
         return np.asarray(x.T @ weights)
     out = np.zeros((x.shape[1], *weights.shape[1:]))
     for part in slice_rows(x):
         out += x[part].astype(np.float64).T @ weights[part]
     return out
+
+
+def _multiply_sparse(x: Any, v: np.ndarray) -> np.ndarray:
+    from dperm_cli.loops import sparse_rows  # by need, as all compiled loops
+
+    return sparse_rows.multiply(x, v)
+
+
+def _add_sparse(x: Any, weights: np.ndarray, is_part: bool = False) -> np.ndarray:
+    from dperm_cli.loops import sparse_rows
+
+    return sparse_rows.add(x, weights, is_part)
 
 
 def is_single(x: Any) -> bool:

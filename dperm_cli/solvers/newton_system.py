@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.problem.row_products import add_rows, multiply_rows
-from dperm_cli.problem.split_rows import is_dense, sum_parts
+from dperm_cli.problem.split_rows import fill_rows, is_sparse, sum_parts
 
 _DENSE_ENTRIES = 20_000_000
 _BLOCK_ENTRIES = 1_000_000
@@ -25,8 +25,8 @@ class NewtonSystem:
 
     def __init__(self, x: Any) -> None:
         n, p = x.shape
-        if sparse.issparse(x) and n * p <= _DENSE_ENTRIES:
-            x = x.toarray()
+        if is_sparse(x) and n * p <= _DENSE_ENTRIES:
+            x = fill_rows(x)
         self._x, self._n, self._p = x, n, p
         self._by_records = n < p
         if self._by_records:
@@ -91,7 +91,7 @@ class NewtonSystem:
 
     def _gram(self, d: np.ndarray) -> np.ndarray:
         """X^T diag(d) X, a block of rows at a time."""
-        return sum_parts(self._x, _add_gram, d) if is_dense(self._x) else _add_gram(self._x, d)
+        return sum_parts(self._x, _add_gram, d, entries=self._p**2)
 
 
 def _add_gram(x: Any, d: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from functools import partial
 import numpy as np
 
 from dperm_cli.core import progress
-from dperm_cli.problem.data import Data, PublicFacts
+from dperm_cli.problem.data import Data, Matrix, PublicFacts
 from dperm_cli.problem.problem import Loss, Problem, ProblemSpec
 from dperm_cli.problem.split_rows import SplitRows
 from dperm_cli.solvers import first_order, linear_minimum, rounding_bounds
@@ -232,7 +232,7 @@ def _add_blocks(
 
 
 def _sum_blocks(
-    loss: Loss, theta: np.ndarray, facts: PublicFacts, size: int, x: np.ndarray, y: np.ndarray
+    loss: Loss, theta: np.ndarray, facts: PublicFacts, size: int, x: Matrix, y: np.ndarray
 ) -> np.ndarray:
     """The same of all blocks of one part."""
     data = Data.of_part(facts, x, y)

@@ -22,7 +22,7 @@ from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
 from dperm_cli.problem.record_names import NO_RECORD, batch_of
 from dperm_cli.problem.row_products import add_rows, is_single, slice_rows
-from dperm_cli.problem.split_rows import is_dense, join_parts, sum_parts
+from dperm_cli.problem.split_rows import join_parts, sum_parts
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
@@ -172,7 +172,7 @@ class CentralView:
         x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
         t = np.where(has_entries(x), t, 0.0)
         cross = add_rows(x, t)[:, None]
-        gram: Any = sum_parts(x, _add_squares) if is_dense(x) else x.T @ x
+        gram: Any = sum_parts(x, _add_squares, entries=x.shape[1] ** 2)
         gram = gram.toarray() if sparse.issparse(gram) else gram
         return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
 
@@ -331,19 +331,19 @@ def map_points(function: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) 
 
 def has_entries(x: Matrix) -> np.ndarray:
     """Whether a row has an entry that is not zero: [n]."""
-    if sparse.issparse(x):
-        return np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
     return join_parts(x, _find_entries)
 
 
-def _find_entries(x: np.ndarray) -> np.ndarray:
+def _find_entries(x: Matrix) -> np.ndarray:
+    if sparse.issparse(x):
+        return np.asarray((x != 0.0).sum(axis=1)).ravel() > 0
     found = np.zeros(x.shape[0], bool)
     for part in slice_rows(x):
         found[part] = np.any(x[part] != 0.0, axis=1)
     return found
 
 
-def _add_squares(x: np.ndarray) -> np.ndarray:
+def _add_squares(x: Matrix) -> Matrix:
     return weighted_gram(x, np.ones(len(x))) if is_single(x) else x.T @ x
 
 

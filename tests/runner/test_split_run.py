@@ -39,6 +39,23 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def other_folders(folder, tmp_path_factory):
+    """The same with sparse rows, and with three classes."""
+    place = tmp_path_factory.mktemp("others")
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((N, P)) / 4.0
+    np.savez(place / "classes.npz", x=x, y=np.argmax(x[:, :3], axis=1))
+    words = {
+        "sparse": ["zipf_regression", f"dataset.n={N}", "dataset.p=60"],
+        "classes": ["npz", f"dataset.path={place}/classes.npz", "dataset.task=multiclass",
+                    "dataset.labels=[0,1,2]", "dataset.rows=unit"],
+    }  # fmt: skip
+    for name, own in words.items():
+        assert cli.main(["data", "store", *own, f"to={place / name}"]) == 0
+    return {"dense": folder} | {name: place / name for name in words}
+
+
+@pytest.fixture(scope="module")
 def cluster():
     """A cluster of processes, of one worker at first."""
     distributed = pytest.importorskip("distributed")
@@ -87,7 +104,11 @@ def read_rows(out):
 
 
 @pytest.mark.slow
-def test_one_two_and_three_workers_give_the_bytes_of_one_process(folder, cluster, tmp_path):
+@pytest.mark.parametrize("kind", ["dense", "sparse", "classes"])
+def test_one_two_and_three_workers_give_the_bytes_of_one_process(
+    kind, other_folders, cluster, tmp_path
+):
+    folder = other_folders[kind]
     code, table = run_cell(folder, tmp_path / "alone")
     assert code == 0
     for count in (1, 2, 3):
@@ -100,7 +121,8 @@ def test_one_two_and_three_workers_give_the_bytes_of_one_process(folder, cluster
         assert repr(read_rows(out)) == repr(read_rows(tmp_path / "alone"))
         [noted] = json.loads((out / "machines.json").read_text()).values()
         [machine] = noted["rows read by"]
-        assert machine["records"] == [[0, N - 1]]
+        n = read_folder(folder).n
+        assert machine["records"] == [[0, n - 1]]
         assert machine["machine"] == noted["noise drawn by"]["machine"]
 
 
@@ -148,6 +170,33 @@ def near(monkeypatch):
     ids=lambda words: " ".join(words),
 )
 def test_mechanisms_of_sums_give_the_bytes_of_one_process(words, folder, tmp_path, near):
+    compare_with_one_process(words, folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("sparse", ("mechanism=noisy_gd",)),
+        ("sparse", ("mechanism=sufficient_statistics",)),
+        ("sparse", ("mechanism=objective_perturbation", "ridge=0.001")),
+        ("sparse", ("mechanism=frank_wolfe", "constraint=l1_ball", "loss=huberized_positive_part")),
+        ("sparse", ("mechanism=newton", "mechanism.steps=3")),
+        ("sparse", ("mechanism=output_perturbation", "ridge=0.001", "loss=absolute")),
+        ("classes", ("mechanism=noisy_gd",)),
+        ("classes", ("mechanism=mirror_descent", "mechanism.steps=3")),
+        ("classes", ("mechanism=approximate_minima_perturbation", "ridge=0.001")),
+        ("classes", ("mechanism=output_perturbation", "ridge=0.001")),
+        ("classes", ("mechanism=non_private",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_sparse_rows_and_classes_give_the_bytes_of_one_process(
+    kind, words, other_folders, tmp_path, near
+):
+    compare_with_one_process(words, other_folders[kind], tmp_path)
+
+
+def compare_with_one_process(words, folder, tmp_path):
     words = [word.replace("relation=", "privacy.relation=") for word in words]
     code, table = run_cell(folder, tmp_path / "alone", *words)
     split_code, found = run_cell(folder, tmp_path / "split", *SPLIT, *words)
@@ -368,15 +417,22 @@ def test_a_scheduler_that_does_not_answer_is_a_line(folder, tmp_path, monkeypatc
     assert [path for path in (tmp_path / "outputs").rglob("*") if path.is_file()] == []
 
 
-def test_sparse_rows_and_wide_rows_are_refused(tmp_path, monkeypatch, capsys):
+def test_a_loss_without_sums_over_parts_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    keys = ["dataset.n=300", "dataset.n_test=0"]
-    assert cli.main(["data", "store", "zipf_regression", *keys, "to=thin"]) == 0
+    assert cli.main(["data", "store", "median_cloud", "to=cloud"]) == 0
+    capsys.readouterr()
+    words = ["dataset=stored", "dataset.path=cloud", "mechanism=noisy_gd", *SPLIT]
+    assert cli.main(["run", *words]) == 2
+    assert "loss=l1_median has no sums over parts" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["cloud"]
+
+
+def test_wide_rows_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     wide = ["dataset.n=10", "dataset.p=20", "dataset.n_test=0", "to=wide"]
     assert cli.main(["data", "store", "synthetic_logistic", *wide]) == 0
-    for name, told in (("thin", "sparse"), ("wide", "as many records as columns")):
-        capsys.readouterr()
-        words = ["dataset=stored", f"dataset.path={name}", "mechanism=noisy_gd", *SPLIT]
-        assert cli.main(["run", *words]) == 2
-        assert told in capsys.readouterr().err
-    assert sorted(os.listdir(tmp_path)) == ["thin", "wide"]
+    capsys.readouterr()
+    words = ["dataset=stored", "dataset.path=wide", "mechanism=noisy_gd", *SPLIT]
+    assert cli.main(["run", *words]) == 2
+    assert "as many records as columns" in capsys.readouterr().err
+    assert sorted(os.listdir(tmp_path)) == ["wide"]

@@ -42,7 +42,7 @@ def sum_gram(x: Any, theta: np.ndarray, weigh: OfMargins, y: np.ndarray) -> np.n
     Returns:
         The matrix [p, p].
     """
-    return sum_parts(x, partial(_add_gram, theta, weigh), y)
+    return sum_parts(x, partial(_add_gram, theta, weigh), y, entries=len(theta) ** 2)
 
 
 def _add_gram(theta: np.ndarray, weigh: OfMargins, x: np.ndarray, y: np.ndarray) -> np.ndarray:

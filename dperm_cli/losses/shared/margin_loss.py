@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.losses.shared import long_sums
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.row_products import add_rows, multiply_rows
-from dperm_cli.problem.split_rows import SplitRows, is_dense, sum_parts
+from dperm_cli.problem.split_rows import SplitRows, is_sparse, sum_parts
 
 
 class Glm(PerRecord):
@@ -40,6 +39,11 @@ class Glm(PerRecord):
     value: Any
     slope_bound: Any
     span: Any
+
+    @property
+    def by_parts(self) -> bool:
+        """Whether there is a compiled slope."""
+        return self.code is not None
 
     def dimension(self, facts: PublicFacts) -> int:
         """One parameter per column."""
@@ -79,7 +83,7 @@ class Glm(PerRecord):
 
     def has_compiled_sums(self, data: Data) -> bool:
         """Whether there is a compiled slope, and rows in memory and not made when needed."""
-        return self.code is not None and (is_dense(data.x) or sparse.issparse(data.x))
+        return self.has_part_sums(data)
 
     def lipschitz(self, bounds: Bounds) -> float:
         """row_bound * slope_bound, the Lipschitz constant for records within the bounds."""
@@ -229,13 +233,17 @@ class Glm(PerRecord):
 
 def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """sum_i w_i x_i x_i^T, [p, p]."""
-    if is_dense(x):
+    if not is_sparse(x):
         return weighted_gram(x, weights)
-    return np.asarray((x.T @ x.multiply(weights[:, None]).tocsr()).todense())
+    return sum_parts(x, _add_sparse_gram, weights).toarray()
+
+
+def _add_sparse_gram(x: Any, weights: np.ndarray) -> Any:
+    return x.T @ x.multiply(weights[:, None]).tocsr()
 
 
 def _sum_part(
-    name: str, points: np.ndarray, code: int, width: float, x: np.ndarray, y: np.ndarray
+    name: str, points: np.ndarray, code: int, width: float, x: Any, y: np.ndarray
 ) -> np.ndarray:
     """``Glm._sum_by_loops`` of the records of one part."""
     from dperm_cli.loops import gradient_sums

@@ -7,12 +7,9 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.loops.thread_count import use_threads
-from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.split_rows import SplitRows
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
@@ -41,9 +38,6 @@ def check_loaded(prepared: Iterable[cells.Prepared], options: Options) -> None:
         return
     for item in prepared:
         data = item.data
-        if not isinstance(data.x, np.ndarray):
-            reason = f"is for rows that are stored whole, and those of {data.name} are sparse"
-            raise InputError("split", options.split, reason)
         if data.n < data.p:
             reason = f"needs at least as many records as columns: {data.n} and {data.p} here"
             raise InputError("split", options.split, reason)
@@ -65,8 +59,8 @@ def _find_reason(cell: Cell) -> str | None:
         return "noise=secure needs the whole rows in one process"
     if cell.population is not None:
         return "privacy.population= fills up the rows, which needs them in one process"
-    if not isinstance(cell.loss, Glm) or cell.loss.code is None:
-        return f"loss={cell.loss.name} has no compiled sums: its rows are needed in one process"
+    if not cell.loss.by_parts:
+        return f"loss={cell.loss.name} has no sums over parts: its rows are needed in one process"
     return None
 
 
