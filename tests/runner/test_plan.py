@@ -108,3 +108,20 @@ def test_what_is_too_large_to_run_is_simulated():
     assert {row["source"] for row in ask("like=diabetes", "epsilon=1", "n=3000000")} == {
         "simulated"
     }
+
+
+@pytest.mark.parametrize("radius", [1e-6, 1.0, 10.0, 1e6])
+@pytest.mark.parametrize("words", [["task=binary"], ["task=regression", "lasso=0.01"],
+                                   ["task=multiclass", "ridge=0.01"]])  # fmt: skip
+def test_a_descent_that_ends_when_it_no_longer_moves_gives_the_same_curves(
+    words, radius, monkeypatch
+):
+    """Whatever the scale of the set is."""
+    keys = ["p=3", "n=200", "epsilon=1", f"constraint.radius={radius}"]
+    monkeypatch.setattr(risk_curves, "OPTIMUM_STEPS", 400)
+    question = parse_request([*words, *keys]).question
+    found = question.simulate().curves
+    monkeypatch.setattr(risk_curves, "STILL", -1.0)  # every step is made
+    full = question.simulate().curves
+    np.testing.assert_allclose(found.risks, full.risks, rtol=1e-4, atol=1e-9 * np.max(full.risks))
+    np.testing.assert_allclose(found.optima, full.optima, rtol=1e-10)
