@@ -2,18 +2,23 @@
 
 SciPy looks through all of NumPy when it is imported, also at NumPy's compiler of Fortran and at its
 test helpers; matplotlib imports a table of glyph names for figures in TeX. A small run has no use
-for any of them, and would spend a tenth of its time on them.
+for any of them, and would spend a tenth of its time on them. Nor has it for docstrings that both
+libraries put together while they are imported.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _WRITES_WORDS = "_update_set_signature_and_docstring"
-LATE = ("numpy.f2py", "numpy.testing", "fontTools.agl")
+LATE = (
+    "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
+)  # fmt: skip
+_SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 
 
 class _LateFinder:
@@ -24,14 +29,58 @@ class _LateFinder:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As Python's own finder; None for every other module."""
-        if name not in LATE:
+        if name not in LATE and name != _SCIPY_WORDS:
             return None
         from importlib.util import LazyLoader
 
         found = PathFinder.find_spec(name, path, target)
         if found is not None and found.loader is not None:
-            found.loader = LazyLoader(found.loader)
+            wrap = _ScipyLoader if name == _SCIPY_WORDS else LazyLoader
+            found.loader = wrap(found.loader)
         return found
+
+
+class _ScipyLoader(Loader):
+    """Loads SciPy's module for array libraries, and has it leave docstrings as they are."""
+
+    def __init__(self, usual: Loader) -> None:
+        self._usual = usual
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the usual loader."""
+        return self._usual.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As the usual loader; then the reader of docstrings is replaced, where that works."""
+        self._usual.exec_module(module)
+        own = vars(module)
+        reader, table = own.get("FunctionDoc"), own.get("xp_capabilities_table")
+        if reader is None or not isinstance(table, dict):
+            return
+        own["FunctionDoc"] = _UnreadWords
+
+        def tried() -> None:
+            """Words."""
+
+        try:
+            own["xp_capabilities"]()(tried)
+        except Exception:  # another release, which asks for more
+            own["FunctionDoc"] = reader
+        finally:
+            table.pop(tried, None)
+
+
+class _UnreadWords:
+    """Stands for the sections of a function's docstring, where a note is added to one of them."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._words = function.__doc__ or ""
+
+    def __getitem__(self, section: str) -> list[str]:
+        return []
+
+    def __str__(self) -> str:
+        return f"\n{self._words}"
 
 
 def settle_matplotlib_words() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib import metadata
+from importlib.abc import Loader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,17 +21,37 @@ late_imports.load_late()
 late_imports.load_late()
 assert sys.meta_path.count(late_imports._LateFinder) == 1
 import scipy.special
-import matplotlib.figure
-import matplotlib.dviread
 for name in set(late_imports.LATE) & set(sys.modules):
+    assert type(sys.modules[name]).__name__ == "_LazyModule", name
+import matplotlib.figure  # masked arrays are used there
+import matplotlib.dviread
+for name in set(late_imports.LATE) & set(sys.modules) - {"numpy.ma"}:
     assert type(sys.modules[name]).__name__ == "_LazyModule", name
 assert "numpy.f2py.crackfortran" not in sys.modules
 import numpy.f2py, numpy.testing, fontTools.agl
 numpy.testing.assert_allclose([1.0], [1.0])
 assert numpy.f2py.get_include()
+assert numpy.ma.masked_less([1.0, 3.0], 2.0).sum() == 3.0
+from numpy.polynomial import polynomial
+assert polynomial.polyval(2.0, [1.0, 3.0]) == 7.0
+assert numpy.char.upper("a") == "A"
 assert fontTools.agl.toUnicode("alpha") == chr(0x3b1)
 from numpy.testing import assert_array_equal
 assert type(sys.modules["numpy.testing"]).__name__ == "module"
+"""
+
+
+WORDS = """
+import inspect, sys
+{first}
+import numpy as np
+import scipy.special, scipy.stats
+from scipy._lib import _array_api
+found = [len(scipy.special.ndtr.__doc__), len(_array_api.xp_capabilities_table)]
+found += ["Cumulative distribution" in scipy.special.ndtr.__doc__, float(scipy.special.ndtr(0.3))]
+found += [type(scipy.special.ndtr).__name__, scipy.stats.kstest([0.1, 0.7], "uniform").pvalue.hex()]
+found += [str(inspect.signature(scipy.stats.kstest)), len(scipy.stats.kstest.__doc__) > 1000]
+print(found)
 """
 
 
@@ -81,6 +104,34 @@ def run(program):
 
 def test_they_are_loaded_when_they_are_used():
     run(USED)
+
+
+def test_functions_of_scipy_are_the_same_without_their_notes():
+    usual = ast.literal_eval(run(WORDS.format(first="")))
+    late = "from dperm_cli.core import late_imports; late_imports.load_late()"
+    short = ast.literal_eval(run(WORDS.format(first=late)))
+    assert usual[1:] == short[1:]
+    assert usual[0] > short[0] > 1000
+
+
+def test_a_release_of_scipy_that_asks_for_more_is_left_as_it_is(tmp_path):
+    module = ModuleType("made")
+    module.__dict__.update(xp_capabilities_table={}, FunctionDoc=int)
+
+    def add_note():
+        def add(function):
+            module.xp_capabilities_table[function] = 1
+            return module.FunctionDoc(function).sections["Notes"]
+
+        return add
+
+    class Usual(Loader):
+        def exec_module(self, module):
+            module.xp_capabilities = add_note
+
+    late_imports._ScipyLoader(Usual()).exec_module(module)
+    assert module.FunctionDoc is int
+    assert module.xp_capabilities_table == {}
 
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
