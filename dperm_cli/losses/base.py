@@ -228,7 +228,7 @@ def largest_eigenvalue(x: Any) -> float:
 
 
 def _sum_squares(x: Any) -> float:
-    if sparse.issparse(x):
+    if not isinstance(x, np.ndarray):
         return float(x.multiply(x).sum())
     if not is_single(x):
         return np.sum(np.square(x))

@@ -151,7 +151,7 @@ def is_dense(x: Any) -> bool:
 
 
 def is_stored(x: Any) -> bool:
-    """Whether there are rows, dense or sparse, which are not only made when they are needed."""
+    """Whether there are rows, dense or sparse; a kernel's may be made as they are multiplied."""
     return isinstance(x, np.ndarray | SplitRows) or sparse.issparse(x)
 
 
@@ -192,6 +192,8 @@ def map_parts(x: Any, work: Work, *along: np.ndarray, entries: int = 0) -> list[
     """
     if isinstance(x, SplitRows):
         return x.map_parts(work, *along, entries=entries)
+    if not is_stored(x):  # rows that are made as they are multiplied
+        return [work(x, *along)]
     rows: Any = x.tocsr() if sparse.issparse(x) else x
     n, p = rows.shape
 
