@@ -61,8 +61,12 @@ def hash_facts(facts: Any, size: int = 10) -> str:
     >>> hash_facts({"a": 1, "b": 2}) == hash_facts({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
-    return hash_parts(text, size=size)
+    return hash_parts(write_facts(facts), size=size)
+
+
+def write_facts(facts: Any) -> str:
+    """The JSON text that ``hash_facts`` hashes."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def _hash(digest: Any, parts: Iterable[Part]) -> str:

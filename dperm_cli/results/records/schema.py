@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.near_names import nearest
+from dperm_cli.core.shared_json import SharedJson
 
 SCHEMA_VERSION = 2  # the form of a record; docs/records.md says what each form is
 STATUSES = ("ok", "unsupported", "failed", "planned")
@@ -155,7 +156,7 @@ def canonical_json(value: Any) -> str:
 
 def json_lines(rows: Iterable[Any]) -> str:
     """Rows as ``canonical_json``, a line each."""
-    return "\n".join(map(canonical_json, rows))
+    return "\n".join(map(SharedJson(canonical_json).write, rows))
 
 
 def _convert(kind: str, value: Any) -> Any:

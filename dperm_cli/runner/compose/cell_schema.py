@@ -322,7 +322,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         trials=asked.trials,
         noise=asked.noise,
         seed=None if asked.noise == "secure" else asked.seed,
-        config=_identity_config(config),
+        config=_identity_config(config, made),
         sampler=sampler,
         information=asked.information,
         kernel=kernel,
@@ -412,7 +412,7 @@ def check_delta_or_auto(value: Any, privacy: str) -> float | None:
     return delta
 
 
-def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
+def _identity_config(config: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
     if not plugin_objects.uses_sampler(kept["mechanism"]):
         del kept["sampler"]
@@ -421,8 +421,12 @@ def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     # a cell that does not use the later keys keeps its name and its noise
     for group in ("mechanism", "dataset"):
         added = registry.load(group, kept[group]["name"]).added_keys
-        kept[group] = drop_defaults(kept[group], added)
-    return canonical(drop_defaults(kept, ADDED_KEYS))
+        drop = partial(drop_defaults, added=added)
+        kept[group] = plugin_objects.recall_same(made, f"kept {group}", kept[group], drop)
+    return {
+        key: plugin_objects.recall_same(made, f"canonical {key}", value, canonical)
+        for key, value in drop_defaults(kept, ADDED_KEYS).items()
+    }
 
 
 def _check_task(cell: Cell) -> None:

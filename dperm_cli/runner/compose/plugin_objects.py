@@ -24,6 +24,16 @@ def recall(
     return made[key]
 
 
+def recall_same(made: dict[str, Any], key: str, value: Any, make: Callable[[Any], Any]) -> Any:
+    """``make(value)``, once for a mapping or list that cells one after the other share."""
+    if not isinstance(value, (dict, list)):
+        return make(value)
+    last = made.get(key)  # the value is kept: its id is no other's while it lives
+    if last is None or last[0] is not value:
+        last = made[key] = value, make(value)
+    return last[1]
+
+
 def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     """The plug-in object of a group from its configuration; every key is checked."""
     if not isinstance(config, dict) or "name" not in config:

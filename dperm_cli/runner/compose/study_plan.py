@@ -11,8 +11,9 @@ from typing import Any
 
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.catalogue import GROUPS
-from dperm_cli.core.digests import hash_facts
+from dperm_cli.core.digests import hash_facts, hash_parts, write_facts
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.shared_json import SharedJson
 from dperm_cli.results.records.given_names import join_names
 from dperm_cli.runner.compose import cell_schema, inner_configuration, plugin_objects, public_radius
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
@@ -103,7 +104,7 @@ def plan_study(request: Request) -> Study:
     if count > MOST_CELLS:
         raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
     chosen = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    configs = [configure(values, composer) for values in chosen]
+    configs = _configure_cells(chosen, composer)
     built: dict[str, Any] = {}
     cells = distinct(
         replace(cell_schema.build_cell(config, built), names=composer.find_own(values))
@@ -191,6 +192,30 @@ def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer)
 
 def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
     """The composed configuration of one cell."""
+    config = _configure_groups({k: v for k, v in values.items() if is_of_group(k)}, composer)
+    return _set_run_keys(config, values)
+
+
+def is_of_group(key: str) -> bool:
+    """Whether a key belongs to a group, and not to the run as a whole."""
+    return "." in key or key in GROUPS
+
+
+def _configure_cells(chosen: Sequence[dict[str, Any]], composer: Composer) -> list[dict[str, Any]]:
+    """The configuration of each cell; those with the same values of groups share these."""
+    shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+    found = []
+    for values in chosen:
+        own = {key: value for key, value in values.items() if is_of_group(key)}
+        key = tuple(map(id, own.values()))  # values of an axis, which live as long as ``chosen``
+        if key not in shared:
+            shared[key] = _configure_groups(own, composer)
+        found.append(_set_run_keys(shared[key], values))
+    return found
+
+
+def _configure_groups(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
+    """A configuration with these values of its groups and their keys."""
     chosen = {key: value for key, value in values.items() if key in GROUPS}
     composed = composer.compose(chosen)
     # groups are shared between cells, but for those of which a key is set
@@ -203,8 +228,13 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
         group, dot, name = key.partition(".")
         if dot:
             inner_configuration.set_key(config[group], group, name, values[key], composer)
-        elif key not in GROUPS:
-            config[key] = values[key]
+    return config
+
+
+def _set_run_keys(composed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with the values of keys that belong to no group."""
+    own = {key: value for key, value in values.items() if not is_of_group(key)}
+    config = {**composed, **own}
     if config["save"] not in (None, "none") and "trials" not in values:
         config["trials"] = 1  # what leaves is one release, and no other is spent for it
     return config
@@ -213,12 +243,14 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
 def distinct(cells: Iterable[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
     """Every cell once, in order; one that was asked for under several names has all of them."""
     found: dict[str, cell_schema.Cell] = {}
+    texts = SharedJson(write_facts)
     for cell in cells:
-        first = found.setdefault(hash_facts(cell.config), cell)
+        name = hash_parts(texts.write(cell.config))
+        first = found.setdefault(name, cell)
         if first.names != cell.names:
             names = {group: join_names(first.name_of(group), cell.name_of(group))
                      for group in {**first.names, **cell.names}}  # fmt: skip
-            found[hash_facts(cell.config)] = replace(first, names=names)
+            found[name] = replace(first, names=names)
     return tuple(found.values())
 
 
