@@ -19,8 +19,9 @@ from dperm_cli.results.tables import account_table, problem_text
 from dperm_cli.runner.audit_findings import Findings
 from dperm_cli.runner.audit_request import parse as parse_audit
 from dperm_cli.runner.audits import audit_tables, fuzz
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell, run_cell
 from dperm_cli.runner.cells.cell_budget import check
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.verbs import account as accounting
 from dperm_cli.runner.verbs import audit as auditing
@@ -106,9 +107,9 @@ class PlanList(list[Plan]):
         return as_html("Plans", pd.DataFrame(rows))
 
 
-def _plan(item: run_cell.Prepared) -> Plan:
-    budget, kind = run_cell.find_budget(item)
-    plan, _ = run_cell.plan_of(run_cell.make_feature_rows(item), budget)
+def _plan(item: Prepared) -> Plan:
+    budget, kind = prepared_cell.find_budget(item)
+    plan, _ = run_cell.plan_of(prepared_cell.make_feature_rows(item), budget)
     check(plan, budget, kind, item.cell.mechanism.is_unprotected)
     return plan
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -127,3 +128,14 @@ def _find_place(error: BaseException) -> tuple[str, str]:
         if module != _OWN:
             place = f"line {line} of {os.path.basename(frame.f_code.co_filename)}"
     return module, place
+
+
+@contextmanager
+def suppress_warnings() -> Iterator[None]:
+    """Show no warning in the block: whether numpy or scipy warns follows from the records.
+
+    A filter that makes errors of warnings still does.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda *_, **__: None
+        yield

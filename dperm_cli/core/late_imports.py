@@ -59,15 +59,15 @@ class _ScipyLoader(Loader):
             return
         own["FunctionDoc"] = _UnreadWords
 
-        def tried() -> None:
+        def probe() -> None:
             """Words."""
 
         try:
-            own["xp_capabilities"]()(tried)
+            own["xp_capabilities"]()(probe)
         except Exception:  # another release, which asks for more
             own["FunctionDoc"] = reader
         finally:
-            table.pop(tried, None)
+            table.pop(probe, None)
 
 
 class _UnreadWords:

@@ -26,7 +26,7 @@ from dperm_cli.problem import random_projection
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.record_names import name_records
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell
 from dperm_cli.runner.compose import study_plan as study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -103,8 +103,8 @@ class Prepared:
 def prepare(words: Sequence[str]) -> Prepared:
     """The mechanism, the problem with its mapped rows, and the budget of one cell."""
     (item,) = run.prepare(study_plan.plan_study(parse(list(words))).cells)
-    item = run_cell.make_feature_rows(item)
-    budget, _ = run_cell.find_budget(item)
+    item = prepared_cell.make_feature_rows(item)
+    budget, _ = prepared_cell.find_budget(item)
     return Prepared(item.cell.mechanism, item.padded_problem, budget)
 
 

@@ -23,7 +23,7 @@ from dperm_cli.privacy.events import (
 )
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.runner.audits import neighbour_runs
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell, run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from tests.breaks._utility import make_binary, make_regression, npz_words
@@ -284,8 +284,8 @@ def test_other_batches_get_other_noise(mechanism, tmp_path):
                  "dataset.test_fraction=0", "dataset.intercept=false",
                  "privacy.relation=add_remove", "privacy.population=40", *mechanism]  # fmt: skip
         (cell,) = study_plan.plan_study(parse(words)).cells
-        prepared = run_cell.prepare(cell, cell.dataset.load())
-        budget, _ = run_cell.find_budget(prepared)
+        prepared = prepared_cell.prepare(cell, cell.dataset.load())
+        budget, _ = prepared_cell.find_budget(prepared)
         plan, grid = run_cell.plan_of(prepared, budget)
         gate = run_cell.open_release(prepared, plan, budget, grid)[2]
         found.append((prepared.data, gate.keys()))

@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 
@@ -64,7 +64,7 @@ def test_another_row_rule_draws_other_noise(tmp_path):
     words = ["dataset=csv", f"dataset.path={tmp_path / 'a.csv'}", "dataset.rows=clip",
              "dataset.intercept=false"]  # fmt: skip
     cells = study_plan.plan_study(parse([*words, "dataset.norm=[1,2]"])).cells
-    one, other = (run_cell.prepare(cell, cell.dataset.load()) for cell in cells)
+    one, other = (prepared_cell.prepare(cell, cell.dataset.load()) for cell in cells)
     assert one.data.fingerprint == other.data.fingerprint
     assert one.noise_name != other.noise_name
 
@@ -78,7 +78,7 @@ def test_a_set_from_a_file_of_another_name_is_the_same_set(tmp_path):
                  "dataset.intercept=false"]  # fmt: skip
         words.append(f"constraint.path={tmp_path / name}")
         (cell,) = study_plan.plan_study(parse(words)).cells
-        found.append(run_cell.prepare(cell, cell.dataset.load()))
+        found.append(prepared_cell.prepare(cell, cell.dataset.load()))
     assert found[0].noise_name == found[1].noise_name
 
 

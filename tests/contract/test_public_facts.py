@@ -32,7 +32,7 @@ from dperm_cli.runner.cells import (
     geometry_rows,
     kernel_cells,
     last_iterate_rows,
-    run_cell,
+    prepared_cell,
 )
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
@@ -45,7 +45,7 @@ from dperm_cli.views.local import Devices, LocalView
 
 PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, LocalView, Devices,
            Records, kernel_cells.PendingRows, kernel_cells.KernelCell,
-           run_cell.Prepared)  # fmt: skip
+           prepared_cell.Prepared)  # fmt: skip
 PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_projection"
 PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
 PARTS += "dperm_cli.solvers.lift", "dperm_cli.solvers.trust_region", "dperm_cli.bounds"
@@ -269,7 +269,7 @@ def found(one: Any, data: Data) -> Any:
     kernel_cells._MAPPED_ROWS.clear()
     kernel_cells._PROBLEMS.clear()
     try:
-        item = run_cell.prepare(one, data)
+        item = prepared_cell.prepare(one, data)
         spec = item.spec
     except (InputError, Unsupported) as reason:
         return str(reason)

@@ -21,7 +21,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.problem import Problem
-from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.cells import kernel_cells, prepared_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.sets.l2_ball import L2Ball
@@ -78,7 +78,7 @@ KERNEL_WORDS = ("mechanism=random_features", "mechanism.inner=one_pass_sgd", "ke
 def in_features(data: Data, *words: str) -> tuple[CentralView, Problem]:
     """The view of a cell of random features, as a run opens it."""
     one = a_cell(*KERNEL_WORDS, *words)
-    item = run_cell.make_feature_rows(run_cell.prepare(one, data))
+    item = prepared_cell.make_feature_rows(prepared_cell.prepare(one, data))
     return open_view(one.mechanism, item.padded_problem, item.kernel), item.padded_problem
 
 

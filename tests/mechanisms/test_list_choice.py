@@ -291,12 +291,12 @@ def test_the_stream_takes_whole_numbers_once():
 
 def cell_rows(problem: Problem, *words):
     from dperm_cli.results.records.schema import normalise
-    from dperm_cli.runner.cells import run_cell
+    from dperm_cli.runner.cells import prepared_cell, run_cell
     from dperm_cli.solvers.optimum import solve
     from tests.privacy.test_secure_plans import cells
 
     (cell,) = cells("noise=secure", "trials=2", *words)
-    prepared = run_cell.prepare(cell, problem.data)
+    prepared = prepared_cell.prepare(cell, problem.data)
     return [normalise(row) for row in run_cell.run(prepared, solve, debug=True)]
 
 

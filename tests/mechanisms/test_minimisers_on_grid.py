@@ -336,6 +336,7 @@ def test_auto_takes_a_secure_form_and_says_why_not_others():
 @pytest.mark.parametrize("mechanism", ["output_perturbation", "objective_perturbation"])
 def test_a_secure_row_says_what_it_is(mechanism):
     from dperm_cli.results.records.schema import normalise
+    from dperm_cli.runner.cells import prepared_cell
     from dperm_cli.runner.cells import run_cell as runner
     from dperm_cli.runner.compose import study_plan
     from dperm_cli.runner.compose.command_line import parse
@@ -343,7 +344,7 @@ def test_a_secure_row_says_what_it_is(mechanism):
 
     words = ["noise=secure", f"mechanism={mechanism}", "mechanism.noise=gaussian", "trials=2"]
     (cell,) = study_plan.plan_study(parse([*words, "ridge=0.1"])).cells
-    prepared = runner.prepare(cell, small_problem(n=30).data)
+    prepared = prepared_cell.prepare(cell, small_problem(n=30).data)
     rows = [normalise(row) for row in runner.run(prepared, solve, debug=True)]
     assert {row["status"] for row in rows} == {"ok"}
     assert rows[0]["arithmetic"].startswith("grid 2^-")

@@ -71,7 +71,7 @@ def seeds():
     """Trials, seeds and data sets have noise of their own."""
     from dataclasses import replace
 
-    from dperm_cli.runner.cells import run_cell
+    from dperm_cli.runner.cells import prepared_cell, run_cell
     from dperm_cli.runner.compose import study_plan
     from dperm_cli.runner.compose.command_line import parse
     from tests.conftest import small_problem
@@ -81,12 +81,12 @@ def seeds():
     for seed, rows in ((0, data), (1, data), (0, replace(data, fingerprint="another"))):
         words = ["loss=logistic", "mechanism=noisy_gd", "mechanism.steps=3", "delta=1e-5",
                  "dataset=synthetic_logistic", "trials=3", f"seed={seed}"]  # fmt: skip
-        item = run_cell.prepare(study_plan.plan_study(parse(words)).cells[0], rows)
+        item = prepared_cell.prepare(study_plan.plan_study(parse(words)).cells[0], rows)
         made = run_cell.plan_with_reserve(
-            item.cell.mechanism, item.spec, run_cell.budget_of(item, "approx")
+            item.cell.mechanism, item.spec, prepared_cell.budget_of(item, "approx")
         )
         view, made, gate = run_cell.open_release(
-            item, made, run_cell.budget_of(item, "approx"), None
+            item, made, prepared_cell.budget_of(item, "approx"), None
         )
         found.append(item.cell.mechanism.release(view, made, gate).theta)
     points = np.concatenate(found)

@@ -116,7 +116,7 @@ if config['noise'] == 'secure':
         "seed_sequence(seed, 'noise', name, 0)", "seeds",
     ),
     Patch(
-        "noise does not hang on the data", "run_cell.prepare",
+        "noise does not hang on the data", "prepared_cell.prepare",
         "[cell.identity(), named, *read]",
         "[cell.identity(), *read]", "seeds",
     ),

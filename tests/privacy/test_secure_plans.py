@@ -187,13 +187,14 @@ def test_research_noise_is_named_as_before_the_key_existed():
 )
 def test_a_secure_row_says_what_it_is(mechanism, status):
     from dperm_cli.results.records.schema import normalise
+    from dperm_cli.runner.cells import prepared_cell
     from dperm_cli.runner.cells import run_cell as runner
     from dperm_cli.solvers.optimum import solve
 
     steps = [] if mechanism == "phased_erm" else ["mechanism.steps=20"]
     (cell,) = cells("noise=secure", f"mechanism={mechanism}", *steps, "trials=2")
     problem = small_problem(n=30)
-    prepared = runner.prepare(cell, problem.data)
+    prepared = prepared_cell.prepare(cell, problem.data)
     rows = [normalise(row) for row in runner.run(prepared, solve, debug=True)]
     assert {row["status"] for row in rows} == {status}
     assert {(row["noise"], row["seed"]) for row in rows} == {("secure", None)}

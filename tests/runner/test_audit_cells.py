@@ -19,7 +19,7 @@ from dperm_cli.mechanisms.gradient import noisy_sgd
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import Guarantee
 from dperm_cli.runner.audits import audit_cells, audit_grid
-from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.cells import kernel_cells, prepared_cell, run_cell
 from dperm_cli.runner.compose.composer import Composer
 
 COMPOSER = Composer()
@@ -183,7 +183,7 @@ def test_a_claim_above_what_was_asked_is_found(monkeypatch):
     report = report_on("noisy_gd")
     assert said(report, "a claim above its epsilon is not refused")
     plant(
-        monkeypatch, run_cell, "budget_of",
+        monkeypatch, prepared_cell, "budget_of",
         lambda of: lambda *a: dataclasses.replace(of(*a), epsilon=2.0),
     )  # fmt: skip
     assert said(report_on("noisy_gd"), "is claimed and 1 was asked")

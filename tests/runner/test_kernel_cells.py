@@ -13,7 +13,7 @@ from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.kernels.shared.mapped_rows import FeatureRows
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
-from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.cells import kernel_cells, prepared_cell, run_cell
 from dperm_cli.runner.cells.kernel_cells import PendingRows
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
@@ -69,7 +69,7 @@ def test_auto_takes_a_map_that_the_kernel_has(words, kind, dim):
     assert type(x.features).__name__ == kind
     assert item.problem.p == dim
     assert item.problem.spec().p == dim
-    made = run_cell.make_feature_rows(item)
+    made = prepared_cell.make_feature_rows(item)
     assert made.problem.data.x.shape == (456, dim)
     norms = np.linalg.norm(made.problem.data.x, axis=1)
     assert np.max(norms) <= item.problem.data.row_bound * (1 + 1e-12)
@@ -173,7 +173,7 @@ def test_the_noise_does_not_depend_on_how_rows_are_kept(monkeypatch):
     kernel_cells._PROBLEMS.clear()
     monkeypatch.setattr(mapped_rows, "MOST_DENSE_BYTES", 1)
     item, single = rows(*words)
-    assert isinstance(run_cell.make_feature_rows(item).problem.data.x, FeatureRows)
+    assert isinstance(prepared_cell.make_feature_rows(item).problem.data.x, FeatureRows)
     assert single[0]["excess_risk"] == pytest.approx(plain[0]["excess_risk"], abs=1e-3)
     assert single[0]["test_metric"] == plain[0]["test_metric"]
 
@@ -181,11 +181,11 @@ def test_the_noise_does_not_depend_on_how_rows_are_kept(monkeypatch):
 def test_rows_in_float32_have_a_minimiser_of_their_own(monkeypatch):
     """A distance that is proved for one is not proved for the other."""
     (item,) = prepared("kernel=polynomial", "kernel.features=landmarks", "mechanism=non_private")
-    plain = run_cell.make_feature_rows(item).kernel
+    plain = prepared_cell.make_feature_rows(item).kernel
     kernel_cells._MAPPED_ROWS.clear()
     kernel_cells._PROBLEMS.clear()
     monkeypatch.setattr(mapped_rows, "MOST_DENSE_BYTES", 1)
-    single = run_cell.make_feature_rows(item).kernel
+    single = prepared_cell.make_feature_rows(item).kernel
     assert isinstance(single.rows, FeatureRows)
     assert single.fingerprint() != plain.fingerprint()
     assert item.kernel.fingerprint() == single.fingerprint()
@@ -199,8 +199,8 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
     words = ("kernel=rbf", "kernel.size=5", "mechanism=output_perturbation", "epsilon=1",
              "privacy.relation=add_remove", "privacy.population=900")  # fmt: skip
     (item,) = prepared(*words)
-    item = run_cell.make_feature_rows(item)
-    budget, _ = run_cell.find_budget(item)
+    item = prepared_cell.make_feature_rows(item)
+    budget, _ = prepared_cell.find_budget(item)
     plan_ = run_cell.plan_with_reserve(item.cell.mechanism, item.spec, budget)
     gap, reach = plan_.settings["minimiser_gap"], plan_.events[0].sensitivity("add_remove")
     fewer = item.data.n - 50

@@ -15,7 +15,7 @@ from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
 from dperm_cli.results.ledger.ledger import build_ledger
 from dperm_cli.results.records.schema import normalise
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell, run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
@@ -150,7 +150,7 @@ def test_a_plan_beyond_the_budget_is_not_released(level):
     (row,) = run_cell.run(greedy, make_solver())
     assert row["status"] == "failed"
     assert "refused to release" in row["reason"]
-    budget = run_cell.budget_of(greedy, "local")
+    budget = prepared_cell.budget_of(greedy, "local")
     planned = Greedy().plan(greedy.padded_problem.spec(), budget)
     with pytest.raises(PrivacyError, match="refused"):
         run_cell.check(planned, budget, "local")

@@ -13,6 +13,7 @@ from dperm_cli.audit import fuzz_draws, holder_facts
 from dperm_cli.audit.first_difference import first_difference, line_difference
 from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.audit.noise_tape import SameNoise
+from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Gaussian, Laplace
 from dperm_cli.privacy.gate import Gate, install_tape
@@ -23,7 +24,6 @@ from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.audits import neighbour_runs
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.studies import study_report
-from dperm_cli.runner.sweep.worker import suppress_warnings
 
 N = 12
 QUICK = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]

@@ -8,7 +8,7 @@ import pytest
 
 from dperm_cli.core import progress as steps
 from dperm_cli.runner.sweep import progress
-from dperm_cli.runner.sweep.worker import Outcome
+from dperm_cli.runner.sweep.outcomes import Outcome
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger import ledger, statement
 from dperm_cli.results.records.schema import normalise
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell, run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
@@ -158,7 +158,7 @@ def test_a_record_whose_claim_does_not_follow_is_not_saved():
         save_model.publishable(item, save_model.schema_of(item), {**row, "epsilon_accounted": 1.0})
 
 
-PRIVATE = (Data, Problem, Path, run_cell.Prepared)
+PRIVATE = (Data, Problem, Path, prepared_cell.Prepared)
 
 
 @pytest.mark.parametrize("made", [Publishable, FeatureMap, publishable.ReleaseFacts, InputSchema])

@@ -17,6 +17,7 @@ from dperm_cli.runner.cells import (
     geometry_rows,
     last_iterate_rows,
     optimum_cache,
+    prepared_cell,
     record_digest,
     run_cell,
 )
@@ -50,10 +51,10 @@ def parts_of(monkeypatch, *words):
         heard.append(parts)
         return real(facts, *parts)
 
-    real = run_cell.name_record
-    monkeypatch.setattr(run_cell, "name_record", name_record)
+    real = prepared_cell.name_record
+    monkeypatch.setattr(prepared_cell, "name_record", name_record)
     (one,) = study_plan.parse_request([*SMALL, *words])[1].cells
-    prepared = run_cell.prepare(one, one.dataset.load())
+    prepared = prepared_cell.prepare(one, one.dataset.load())
     return prepared, heard[-1]
 
 
@@ -153,6 +154,7 @@ def test_what_no_cell_uses_renames_nothing(name, renamed):
         ("sets/lp_ball.py", {"inner set"}),
         ("loops/sgd.py", set(CELLS)),
         ("runner/cells/run_cell.py", set(CELLS)),
+        ("runner/cells/prepared_cell.py", set(CELLS)),
         ("runner/cells/metrics.py", set(CELLS)),
         ("runner/cells/optimum_cache.py", set(CELLS)),
         ("solvers/optimum.py", set(CELLS)),

@@ -25,8 +25,9 @@ from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import sweep, worker
 from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit
+from dperm_cli.runner.sweep.outcomes import Outcome
 from dperm_cli.runner.sweep.progress import Tally, duration
-from dperm_cli.runner.sweep.worker import Chunk, Outcome, Report, Setup, Task, run_chunk
+from dperm_cli.runner.sweep.worker import Chunk, Report, Setup, Task, run_chunk
 from dperm_cli.runner.verbs import run as app
 
 WORDS = [

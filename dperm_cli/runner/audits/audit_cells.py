@@ -26,8 +26,9 @@ from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.data import Data
-from dperm_cli.runner.cells import kernel_cells
+from dperm_cli.runner.cells import cell_budget, kernel_cells, prepared_cell
 from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
 
@@ -96,7 +97,7 @@ def _format_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace(" ", "")
 
 
-def of_cell(prepared: cells.Prepared) -> Subject:
+def of_cell(prepared: Prepared) -> Subject:
     """The subject of a cell that a user typed: its records are made up, its public facts kept."""
     cell, data = prepared.cell, prepared.data
     dense = isinstance(data.x, np.ndarray)
@@ -159,7 +160,9 @@ def _make_held_out(shape: Shape) -> Records:
 def check_kind(subject: Subject) -> None:
     """Unsupported where the mechanism has no such guarantee, or needs what the cell has not."""
     cell = subject.cell
-    cells.kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
+    cell_budget.kind_of(
+        cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
+    )
     inner = cell.mechanism.inner or cell.mechanism
     if inner.sampling == "fixed" and cell.relation == "add_remove":
         raise Unsupported("fixed-size batches need relation replace_one")
@@ -190,8 +193,8 @@ def open_records(
 
 def _check_cell(subject: Subject, data: Data) -> OpenedCell:
     cell = subject.cell
-    prepared = cells.prepare(cell, data)
-    cell.mechanism.check(prepared.spec, cells.find_budget(prepared)[0])
+    prepared = prepared_cell.prepare(cell, data)
+    cell.mechanism.check(prepared.spec, prepared_cell.find_budget(prepared)[0])
     return OpenedCell(OK)
 
 
@@ -210,12 +213,12 @@ def open_on(
     """
     cell = subject.cell
     try:
-        prepared = cells.prepare(cell, data)
+        prepared = prepared_cell.prepare(cell, data)
         if noise_name is not None:
             prepared = replace(prepared, noise_name=noise_name)
-        budget, kind = cells.find_budget(prepared)
+        budget, kind = prepared_cell.find_budget(prepared)
         spec: Any = prepared.spec
-        prepared = cells.make_feature_rows(prepared)
+        prepared = prepared_cell.make_feature_rows(prepared)
         is_known = like is not None and like.status == OK and like.budget == budget
         if like is not None and is_known and not list_differences(like.spec, spec):
             (made, step), guarantee = like.planned, like.guarantee
@@ -262,7 +265,7 @@ def open_on(
     )
 
 
-def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
+def _public(prepared: Prepared, step: Any) -> dict[str, Any]:
     """What must not depend on a record: maps, bounds, the set, names of steps, what is held out."""
     data, problem = prepared.data, prepared.padded_problem
     found = {

@@ -32,12 +32,13 @@ from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
 from dperm_cli.core.files import write_atomically
+from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.operands import Syntax
 from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
-from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.cells import kernel_cells, prepared_cell, run_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.sweep.progress import open_meter
-from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import run
 
 KEYS = ("fuzz", "seed", "draw", "mechanism", "out")
@@ -189,27 +190,27 @@ def _check_plans_and_gate(drawn: Draw, first: Path, second: Path) -> list[str]:
     return _replay_at_gate(drawn, plans[0], one, other)
 
 
-def _prepare_cell(words: Sequence[str], folder: Path) -> run_cell.Prepared:
+def _prepare_cell(words: Sequence[str], folder: Path) -> Prepared:
     with contextlib.chdir(folder):
         _, study = study_plan.parse_request(list(words))
         (found,) = run.prepare(study.cells)
-        return run_cell.make_feature_rows(found) if found.cell.kernel is not None else found
+        return prepared_cell.make_feature_rows(found) if found.cell.kernel is not None else found
 
 
-def _plan_or_reason(item: run_cell.Prepared) -> Any:
+def _plan_or_reason(item: Prepared) -> Any:
     """The plan under seeded noise, or why there is none."""
     try:
         spec: Any = item.spec
-        return run_cell.plan_with_reserve(item.cell.mechanism, spec, run_cell.find_budget(item)[0])
+        return run_cell.plan_with_reserve(
+            item.cell.mechanism, spec, prepared_cell.find_budget(item)[0]
+        )
     except Unsupported as reason:
         return str(reason)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def _replay_at_gate(
-    drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
-) -> list[str]:
+def _replay_at_gate(drawn: Draw, made: Any, one: Prepared, other: Prepared) -> list[str]:
     mechanism = one.cell.mechanism
     problems: list[Any] = [item.viewed_problem for item in (one, other)]
     if one.cell.relation == "add_remove":

@@ -16,7 +16,9 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner.audit_findings import Findings, attack_instance
 from dperm_cli.runner.audit_request import Asked
 from dperm_cli.runner.audits import audit_cells
+from dperm_cli.runner.cells import prepared_cell
 from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.fitting_mechanism import build_shipped
 from dperm_cli.runner.job_pool import Job, run_jobs
@@ -88,7 +90,7 @@ def _check_study(asked: Asked) -> None:
 
 
 def audit_cell(
-    item: cells.Prepared, number: int, given: Any, seed: int, quick: bool
+    item: Prepared, number: int, given: Any, seed: int, quick: bool
 ) -> tuple[Report, Any]:
     """The report of one cell, and the verdict on its mechanism's own adversary."""
     subject = audit_cells.of_cell(item)
@@ -112,13 +114,13 @@ def audit_cell(
     return report, verdict
 
 
-def list_fitting(item: cells.Prepared, most: int = 3) -> list[str]:
+def list_fitting(item: Prepared, most: int = 3) -> list[str]:
     """The first mechanisms, as they are shipped, that have a plan for the problem of a cell."""
     one, found = item.cell, []
     for name, made in build_shipped(registry.list_protective(), one.calibration, one.sampler):
         other = replace(item, cell=replace(one, mechanism=made, mechanism_name=name))
         try:
-            cells.plan_of(other, cells.find_budget(other)[0])
+            cells.plan_of(other, prepared_cell.find_budget(other)[0])
         except (Unsupported, ArithmeticError):
             continue
         found.append(name)

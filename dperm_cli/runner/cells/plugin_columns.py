@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dperm_cli.bounds.all_bounds import COLUMNS as BOUNDS
 from dperm_cli.core import plugin_sources
 from dperm_cli.core.plugin_words import PluginUse, format_uses, list_uses
 from dperm_cli.runner.cells.record_digest import list_classes
@@ -37,9 +36,11 @@ def describe_parts(*parts: Any) -> str | None:
 
 def add_uses(row: Mapping[str, Any], events: Iterable[Any]) -> str | None:
     """The column ``plugins`` of a row, with the events of its plan and the bounds that it names."""
+    from dperm_cli.bounds.all_bounds import COLUMNS  # by need: bounds are many modules
+
     made = [type(event) for event in events]
     bounds = plugin_sources.classes("bound")
-    named = (row.get(f"{column}_id") for column in BOUNDS)
+    named = (row.get(f"{column}_id") for column in COLUMNS)
     made += [bounds[name] for name in named if name in bounds]
     found = [row.get("plugins"), format_uses(_find_uses(made))]
     return "; ".join(filter(None, found)) or None

@@ -67,7 +67,7 @@ def code_digest(*parts: Any) -> str:
     """Hex digest of the code behind some results: records of other code are never mixed with them.
 
     Args:
-        parts: Functions that make the results, and objects that they are made with.
+        parts: Modules and functions that make the results, and objects that they are made with.
 
     Returns:
         20 hex digits. They depend on no comment, docstring or layout, nor on Python's version.
@@ -95,8 +95,14 @@ def is_of_today(code: CodeIdentity | None) -> bool:
 
 
 def list_modules(*parts: Any) -> frozenset[str]:
-    """The modules that define functions, classes, and objects with what their fields hold."""
-    return frozenset(made.__module__ for part in parts for made in list_classes(part))
+    """Modules that are named, and those that define functions, classes, and objects with what
+    their fields hold.
+
+    >>> sorted(list_modules("dperm_cli.loops.sgd", Code({}, {})))
+    ['dperm_cli.loops.sgd', 'dperm_cli.runner.cells.record_digest']
+    """
+    named = {part for part in parts if isinstance(part, str)}
+    return frozenset(made.__module__ for part in parts for made in list_classes(part)) | named
 
 
 def find_code(modules: Iterable[str], tree: SourceTree | None = None) -> Code:

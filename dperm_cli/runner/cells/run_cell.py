@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from dperm_cli import __version__
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting, find_gaussian_mu
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.core.foreign_errors import hide_words
 from dperm_cli.core.plugin_files import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
+from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.mechanisms.shared.released_bound import move_bounds
 from dperm_cli.mechanisms.shared.secure_plan import (
@@ -32,16 +31,12 @@ from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.problem.data import Data
-from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.release_log_lines import new_name
-from dperm_cli.results.record_format import CodeIdentity
-from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache, plugin_columns
+from dperm_cli.runner.cells import kernel_cells, metrics, plugin_columns
 from dperm_cli.runner.cells.cell_budget import (
     check,
-    delta_of,
     drop_reserve,
-    kind_of,
     plan_with_reserve,
 )
 from dperm_cli.runner.cells.outside_plan import copy_plan, describe_plan, watch_plans
@@ -51,7 +46,12 @@ from dperm_cli.runner.cells.outside_release import (
     lock_records,
     read_points,
 )
-from dperm_cli.runner.cells.record_digest import identify_code, name_record
+from dperm_cli.runner.cells.prepared_cell import (
+    Prepared,
+    find_budget,
+    make_feature_rows,
+    uses_record_names,
+)
 from dperm_cli.runner.cells.trial_rows import make_trial_rows
 from dperm_cli.runner.compose import cell_schema, public_radius
 from dperm_cli.solvers.optimum import Optimum
@@ -64,103 +64,6 @@ _FROM_CELL = (
     "ridge", "lasso", "calibration", "privacy", "relation", "delta", "information", "noise", "seed",
     "trials",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A validated cell with its data, ready to run.
-
-    ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
-    noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
-    kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem. ``code`` is
-    what makes the record, as the record keeps it; ``plugins`` are those from outside, in words.
-    ``rows_alone`` says that each row of psi(x) was made by itself.
-    """
-
-    cell: cell_schema.Cell
-    problem: Problem
-    key: str
-    noise_name: str
-    data: Data
-    code: CodeIdentity
-    kernel: KernelProblem | None = None
-    plugins: str | None = None
-    rows_alone: bool = False
-
-    @cached_property
-    def padded_problem(self) -> Problem:
-        """The problem without a kernel's minimiser: under add_remove with a declared population,
-        records of zeros fill it up, so that nothing there depends on how many there are."""
-        if self.cell.population is None:
-            return self.problem
-        return kernel_cells.pad_problem(self.problem, self.cell.population)
-
-    @property
-    def viewed_problem(self) -> Any:
-        """The problem that the mechanism's view opens."""
-        return self.kernel if self.cell.mechanism.space == "kernel" else self.padded_problem
-
-    @property
-    def population(self) -> int:
-        """The n of the mechanism's formulas."""
-        return self.padded_problem.data.n
-
-    @property
-    def target(self) -> Problem | KernelProblem:
-        """What the certified optimum is of."""
-        return self.problem if self.kernel is None else self.kernel
-
-    @property
-    def spec(self) -> ProblemSpec | KernelSpec:
-        """The public facts that the mechanism plans with; Unsupported where the kernel is wrong."""
-        if self.cell.mechanism.space != "kernel":
-            kernel_cells.require_map(self.cell)
-            return self.padded_problem.spec()
-        if self.kernel is None:
-            raise kernel_cells.name_missing_kernel(self.cell)
-        spec = self.kernel.spec()
-        # a declared population stands for the number of records there too
-        return spec if spec.n == self.population else replace(spec, n=self.population)
-
-
-def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
-    """Join a cell to its data; the key names the record."""
-    own = None
-    if cell.kernel is None:
-        constraint = cell.constraint(data.facts())
-        problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
-        named = cell_schema.names_file(cell.constraint_config) or public_radius.is_auto(
-            cell.constraint_config
-        )
-        read = [repr(constraint)] if named else []
-    else:
-        made = kernel_cells.prepare(cell, data)
-        problem, own = made.problem, made.kernel
-        read = [problem.data.fingerprint, "" if own is None else own.points_name]
-    plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
-    makers = Prepared, optimum_cache.make_solver, *plugins
-    outside = plugin_columns.list_digests(*plugins)
-    key = name_record([cell.config, data.identity, *read, *outside], *makers)
-    if cell.population is not None:
-        if data.task == "location":
-            allowed = "cannot be declared for location data: a record of zeros is not nothing there"
-            raise InputError("privacy.population", cell.population, allowed)
-        if cell.population < data.n:
-            allowed = f"must be at least the number of training records of {data.name}"
-            raise InputError("privacy.population", cell.population, allowed)
-    named = data.identity if _uses_record_names(cell) else data.fingerprint
-    name = hash_facts([cell.identity(), named, *read])
-    described = plugin_columns.describe_parts(*plugins)
-    return Prepared(cell, problem, key, name, data, identify_code(*makers), own, described)
-
-
-def _uses_record_names(cell: cell_schema.Cell) -> bool:
-    """Whether batches are named by the records as they were read: two files of equal rows may then
-    differ in them, and must not share their noise."""
-    mechanism = cell.mechanism
-    while mechanism.inner is not None:
-        mechanism = mechanism.inner
-    return cell.relation == "add_remove" and mechanism.one_pass
 
 
 def run(
@@ -205,35 +108,9 @@ def _run(
         return [common | {"status": "failed", "reason": describe_error(error)[:500]}]
 
 
-def make_feature_rows(prepared: Prepared) -> Prepared:
-    """The same with the rows of its features made, where it has a kernel."""
-    cell = prepared.cell
-    if cell.kernel is None:
-        return prepared
-    alone = kernel_cells.maps_alone(cell, prepared.problem)
-    made = kernel_cells.make_feature_rows(cell, prepared.problem, prepared.kernel)
-    return replace(prepared, problem=made.problem, kernel=made.kernel, rows_alone=alone)
-
-
 def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
     """The rows of a cell that could not be run at all."""
     return [make_common_columns(prepared) | {"status": "failed", "reason": reason}]
-
-
-def find_budget(prepared: Prepared) -> tuple[Budget, str]:
-    """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
-    cell = prepared.cell
-    kind = kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
-    return budget_of(prepared, kind), kind
-
-
-def budget_of(prepared: Prepared, kind: str) -> Budget:
-    """The cell's budget for one kind of guarantee; ``delta=auto`` is 1/n^2."""
-    cell = prepared.cell
-    if kind == "local":
-        return Budget(cell.epsilon, 0.0, cell.relation, "local", cell.information)
-    delta = 0.0 if kind == "pure" else delta_of(cell.delta, prepared.population)
-    return Budget(cell.epsilon, delta, cell.relation)
 
 
 @dataclass(frozen=True)
@@ -366,7 +243,7 @@ def open_release(
     if cell.noise == "secure":
         return view, copy_plan(plan), Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
-    if any(event.by_record_names for event in plan.events) and not _uses_record_names(cell):
+    if any(event.by_record_names for event in plan.events) and not uses_record_names(cell):
         name = hash_facts([name, prepared.data.identity])  # what auto chose divides records so
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
     return view, drop_reserve(copy_plan(plan)), Gate(seeds, plan=allowed)

@@ -16,8 +16,9 @@ import numpy as np
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.cells.run_cell import Planned, Prepared
+from dperm_cli.runner.cells import cell_budget, run_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
+from dperm_cli.runner.cells.run_cell import Planned
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ def plan_release(prepared: Prepared, budget: Budget) -> Planned:
         raise InputError("trials", cell.trials, "must be 1: a release is made once")
     if prepared.plugins is not None:
         raise InputError("--plugin", prepared.plugins, "cannot take part in a release")
-    kind = run_cell.kind_of(
+    kind = cell_budget.kind_of(
         cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
     )
     _ = prepared.spec  # Unsupported where the parts do not fit

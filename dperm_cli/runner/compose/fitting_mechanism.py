@@ -11,7 +11,8 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared.secure_plan import make_secure_plan, secure_channel_plan
-from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.cells import kernel_cells, prepared_cell, run_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import plugin_objects
 from dperm_cli.runner.compose.composer import Composer
 
@@ -29,7 +30,7 @@ def print_advice(what: str, found: str | None) -> None:
     print(f"dperm: {what} is unsupported{advice}", file=sys.stderr)
 
 
-def find_for_cell(prepared: run_cell.Prepared) -> str | None:
+def find_for_cell(prepared: Prepared) -> str | None:
     """A mechanism that plans this cell's problem, guarantee, relation, choice and noise, or None.
 
     Plans see public facts only, and so does the answer.
@@ -41,11 +42,11 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
         mechanism = mechanism if choice is None else replace(choice, inner=mechanism)
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         if one.kernel is not None:  # its map follows from the mechanism; a plan needs no row of it
-            asked = run_cell.prepare(asked.cell, prepared.data)
+            asked = prepared_cell.prepare(asked.cell, prepared.data)
             alone = kernel_cells.maps_alone(asked.cell, asked.problem)
             asked = replace(asked, rows_alone=alone)
         spec: Any = asked.spec
-        budget, kind = run_cell.find_budget(asked)
+        budget, kind = prepared_cell.find_budget(asked)
         if one.noise == "secure":
             run_cell.require_own_rows(asked)
         if one.noise != "secure":

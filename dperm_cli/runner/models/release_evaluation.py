@@ -24,7 +24,8 @@ from dperm_cli.privacy.metrics.joint_plan import (
     plan_metrics,
     release_metrics,
 )
-from dperm_cli.runner.cells.run_cell import Planned, Prepared
+from dperm_cli.runner.cells.prepared_cell import Prepared
+from dperm_cli.runner.cells.run_cell import Planned
 from dperm_cli.runner.cells.single_release import SingleRelease, name_mechanism
 from dperm_cli.runner.models.evaluated_release import EvaluatedRelease
 from dperm_cli.runner.models.held_out_records import find_reach, make_held_out

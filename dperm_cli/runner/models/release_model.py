@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dperm_cli.privacy.accounting.group_privacy import budget_for_record
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.cells.run_cell import Planned
 from dperm_cli.runner.cells.single_release import SingleRelease, draw_release, plan_release
 from dperm_cli.runner.models import save_model
@@ -13,7 +14,7 @@ from dperm_cli.runner.models.publishable import Publishable
 
 
 def release_model(
-    prepared: run_cell.Prepared, reserve: Callable[[Planned], None]
+    prepared: Prepared, reserve: Callable[[Planned], None]
 ) -> tuple[SingleRelease, Publishable]:
     """Plan from public facts, reserve, draw, and keep what may leave.
 
@@ -29,9 +30,9 @@ def release_model(
     cell = prepared.cell
     save_model.check_cell(cell)
     described = save_model.schema_of(prepared)
-    budget = run_cell.find_budget(prepared)[0]
+    budget = prepared_cell.find_budget(prepared)[0]
     features = save_model.features_of(prepared)  # of the rows that are still to be made
-    prepared = run_cell.make_feature_rows(prepared)
+    prepared = prepared_cell.make_feature_rows(prepared)
     size = 1 if described.table is None else described.table.unit.at_most
     planned = plan_release(prepared, budget_for_record(budget, size))
     single = draw_release(prepared, planned, lambda: reserve(planned))

@@ -19,8 +19,8 @@ from dperm_cli.mechanisms.base import Plan
 from dperm_cli.mechanisms.shared import tuning_candidates
 from dperm_cli.results.records.row_facts import read_map
 from dperm_cli.runner.cells import kernel_cells
-from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of, read_claim
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.models import model_file
 from dperm_cli.runner.models.input_schema import TASKS, InputSchema, build_schema
@@ -57,7 +57,7 @@ def check_cell(cell: cell_schema.Cell) -> None:
         raise InputError("save", "privacy.population=auto", allowed)
 
 
-def schema_of(item: cells.Prepared) -> InputSchema:
+def schema_of(item: Prepared) -> InputSchema:
     """What raw rows of the cell's data set look like; InputError where that cannot be written.
 
     Where a run chooses among scalings, the first one's rows.
@@ -75,7 +75,7 @@ def schema_of(item: cells.Prepared) -> InputSchema:
     return found
 
 
-def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]) -> Publishable:
+def publishable(item: Prepared, found: InputSchema, row: Mapping[str, Any]) -> Publishable:
     """What may leave of a record: its point, its plan and the public facts of its cell.
 
     Of the record nothing is read but theta and the candidate chosen, which were released, and of
@@ -102,7 +102,7 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
 
 
 def take_chosen(
-    item: cells.Prepared, found: InputSchema, theta: np.ndarray, chosen: Any
+    item: Prepared, found: InputSchema, theta: np.ndarray, chosen: Any
 ) -> tuple[np.ndarray, Any, InputSchema]:
     """A point with the spec and the schema of its own columns, where scalings were candidates.
 
@@ -129,7 +129,7 @@ def take_chosen(
     return theta[coordinates], tuning_candidates.change_facts(spec, choice), own
 
 
-def features_of(item: cells.Prepared) -> FeatureMap | None:
+def features_of(item: Prepared) -> FeatureMap | None:
     """The public map of a cell with a kernel."""
     basis = kernel_cells.basis_of(item.problem)
     if basis is None:

@@ -22,6 +22,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import plugin_columns, run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.models import budget_ledger
 from dperm_cli.runner.verbs.run import check_folder
 
@@ -74,9 +75,7 @@ class RecordedSession:
             budget_ledger.finish(self._budget, entry, str(self._out))
 
 
-def row(
-    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee
-) -> dict[str, Any]:
+def row(prepared: Prepared, plan: Plan, budget: Budget, found: Guarantee) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
     common = run_cell.make_common_columns(prepared) | run_cell.plan_columns(plan, found)
     common["plugins"] = plugin_columns.add_uses(common, plan.events)

@@ -20,9 +20,9 @@ from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers, write_peers
 from dperm_cli.results.records.summary import summarise_cell
-from dperm_cli.runner.cells import metrics, run_cell
+from dperm_cli.runner.cells import metrics, prepared_cell, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
-from dperm_cli.runner.cells.run_cell import Prepared
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.peers import environments
 from dperm_cli.runner.peers.catalogue import MAIN, Peer, find_peer
 
@@ -57,7 +57,7 @@ def list_problems(cells: Iterable[Prepared]) -> list[PeerProblem]:
         cell = prepared.cell
         if cell.privacy not in KINDS:
             continue
-        budget = run_cell.budget_of(prepared, cell.privacy)
+        budget = prepared_cell.budget_of(prepared, cell.privacy)
         facts = [cell.config.get(key) for key in _PROBLEM]
         facts += [cell.privacy, budget.epsilon, budget.delta, budget.relation, cell.trials]
         found.setdefault(hash_facts(facts), PeerProblem(prepared, cell.privacy, budget))

@@ -25,7 +25,7 @@ from dperm_cli.problem.public_facts import PublicFacts, bound_joint_rows, list_b
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.results.tables.summary_table import Field, Section, format_grid
 from dperm_cli.runner.cells.cell_budget import delta_of, kind_of, plan_with_reserve
-from dperm_cli.runner.cells.run_cell import Prepared
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.sweep.backends import Options, cores
 from dperm_cli.runner.sweep.data_storage import AUTO, choose_storage, count_bytes, find_size

@@ -22,13 +22,13 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from dperm_cli.core.errors import DpermError, StorageError
+from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.plugin_sources import PluginSource, list_sources, use_sources
 from dperm_cli.loops.thread_count import use_threads
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.split_rows import Pass
 from dperm_cli.runner.cells.record_digest import code_digest
 from dperm_cli.runner.sweep.backends import Dask, WorkerDied
-from dperm_cli.runner.sweep.worker import suppress_warnings
 
 _LOOK_SECONDS = 1.0  # after which is looked whether workers are still there
 _ABSENT_SECONDS = 60.0  # without any worker, after which a run fails

@@ -12,35 +12,32 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.loops.thread_count import use_threads
 from dperm_cli.problem.split_rows import SplitRows
 from dperm_cli.results.records.store import Store
-from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.models import machine_file
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Dask, Options
+from dperm_cli.runner.sweep.outcomes import Outcome
 from dperm_cli.runner.sweep.progress import SweepMeter
 from dperm_cli.runner.sweep.row_cluster import RowCluster, open_row_cluster
-from dperm_cli.runner.sweep.worker import Outcome, Worker
+from dperm_cli.runner.sweep.worker import Worker
 
 
-def check_cells(study_cells: Iterable[Cell], options: Options) -> None:
+def check_cells(study_cells: Iterable[Cell]) -> None:
     """InputError for a cell that needs the whole rows in one process, before data are loaded."""
-    if options.split != "rows":
-        return
     for cell in study_cells:
         reason = _find_reason(cell)
         if reason is not None:
-            raise InputError("split", options.split, reason)
+            raise InputError("split", "rows", reason)
 
 
-def check_loaded(prepared: Iterable[cells.Prepared], options: Options) -> None:
+def check_loaded(prepared: Iterable[Prepared]) -> None:
     """The same for what its data have to be."""
-    if options.split != "rows":
-        return
     for item in prepared:
         data = item.data
         if data.n < data.p:
             reason = f"needs at least as many records as columns: {data.n} and {data.p} here"
-            raise InputError("split", options.split, reason)
+            raise InputError("split", "rows", reason)
 
 
 def _find_reason(cell: Cell) -> str | None:
@@ -65,7 +62,7 @@ def _find_reason(cell: Cell) -> str | None:
 
 
 def run_split(
-    items: Sequence[cells.Prepared],
+    items: Sequence[Prepared],
     store: Store,
     force: bool,
     backend: Backend,
@@ -88,7 +85,7 @@ def run_split(
                 machine_file.note_cell(store.out, item.key, noted)
 
 
-def hand_out(item: cells.Prepared, cluster: RowCluster) -> cells.Prepared:
+def hand_out(item: Prepared, cluster: RowCluster) -> Prepared:
     """The cell with rows that the cluster passes over; whoever else asks for them is refused."""
     data = item.data
     folder = item.cell.dataset.find_folder()
@@ -97,7 +94,7 @@ def hand_out(item: cells.Prepared, cluster: RowCluster) -> cells.Prepared:
     return replace(item, data=split, problem=replace(item.problem, data=split))
 
 
-def _describe_machines(item: cells.Prepared, cluster: RowCluster) -> dict[str, Any]:
+def _describe_machines(item: Prepared, cluster: RowCluster) -> dict[str, Any]:
     """Which machine was given which records."""
     here = {"machine": socket.gethostname(), "holds": "names, labels, held-out records and sums"}
     return {

@@ -16,13 +16,13 @@ from typing import Any
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.sweep.attempts import Attempts
 from dperm_cli.runner.sweep.backends import Backend, NoneWorks, WorkerDied
+from dperm_cli.runner.sweep.outcomes import FINISHED, Outcome
 from dperm_cli.runner.sweep.worker import (
-    FINISHED,
     MOST_DEATHS,
     Chunk,
-    Outcome,
     Setup,
     Task,
     Worker,
@@ -37,9 +37,9 @@ class Supervisor:
     backend: Backend
     setup: Setup
     tell: Callable[[str], None]
-    _pending: dict[str, cells.Prepared] = field(default_factory=dict)
+    _pending: dict[str, Prepared] = field(default_factory=dict)
 
-    def run(self, items: Sequence[cells.Prepared]) -> Generator[Outcome, None, None]:
+    def run(self, items: Sequence[Prepared]) -> Generator[Outcome, None, None]:
         """Every cell once; those at which two workers died have failed."""
         self._pending = {item.key: item for item in items}
         workers = self.backend.workers
@@ -78,7 +78,7 @@ class Supervisor:
                 yield Outcome(key, status)
 
     def _run_chunks(
-        self, backend: Backend, setup: Setup, chunks: Sequence[Sequence[cells.Prepared]]
+        self, backend: Backend, setup: Setup, chunks: Sequence[Sequence[Prepared]]
     ) -> Iterator[Outcome]:
         """The outcomes of chunks of cells as they come."""
         packed = [

@@ -10,21 +10,18 @@ from dperm_cli.core import cache_contents, plugin_sources
 from dperm_cli.core.files import remove_abandoned
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.loops.thread_count import use_threads
-from dperm_cli.problem import data_folder
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
-from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.sweep import shared_data, split_run
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.sweep.backends import Backend, Options
+from dperm_cli.runner.sweep.outcomes import FINISHED, Outcome
 from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, tell
-from dperm_cli.runner.sweep.supervisor import Supervisor
-from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Worker
 
 _LISTED = 20
 
 
 def run_cells(
-    prepared: Sequence[cells.Prepared],
+    prepared: Sequence[Prepared],
     store: Store,
     force: bool = False,
     options: Options | None = None,
@@ -55,7 +52,7 @@ def _tidy_cache() -> None:
             remove_abandoned(cache / room)
 
 
-def label(item: cells.Prepared) -> str:
+def label(item: Prepared) -> str:
     """A cell in a few words."""
     c = item.cell
     level = f"epsilon={c.epsilon:g}" if c.information is None else f"information={c.information:g}"
@@ -64,12 +61,20 @@ def label(item: cells.Prepared) -> str:
 
 
 def _run(
-    todo: list[cells.Prepared], store: Store, force: bool, options: Options, shown: SweepMeter
+    todo: list[Prepared],
+    store: Store,
+    force: bool,
+    options: Options,
+    shown: SweepMeter,
 ) -> None:
+    # by need: a study whose cells are all looked up runs none
+    from dperm_cli.runner.sweep.split_run import run_split
+    from dperm_cli.runner.sweep.worker import Worker
+
     by_key = {item.key: item for item in todo}
     backend = options.choose_backend(len(todo))
     if options.split == "rows" and backend is not None:
-        outcomes = split_run.run_split(todo, store, force, backend, options, shown)
+        outcomes = run_split(todo, store, force, backend, options, shown)
     elif backend is None:
         worker = Worker(store.out, force, begun=lambda item: shown.show_cell(label(item)))
         outcomes = worker.run(todo)
@@ -86,13 +91,18 @@ def _run(
 
 def _run_on_backend(
     backend: Backend,
-    todo: Sequence[cells.Prepared],
+    todo: Sequence[Prepared],
     store: Store,
     force: bool,
     options: Options,
     shown: SweepMeter,
 ) -> Generator[Outcome, None, None]:
     """Outcomes from the workers of a back end, which get the data sets in a folder."""
+    from dperm_cli.problem import data_folder
+    from dperm_cli.runner.sweep import shared_data
+    from dperm_cli.runner.sweep.supervisor import Supervisor
+    from dperm_cli.runner.sweep.worker import Setup
+
     with shared_data.use_spool(store.out) as folder:
         for name, data in {item.data.identity: item.data for item in todo}.items():
             data_folder.write_folder(folder / name, data)
@@ -110,7 +120,7 @@ def _run_on_backend(
         yield from Supervisor(backend, setup, shown.note).run(todo)
 
 
-def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
+def _tell_end(tally: Tally, by_key: dict[str, Prepared]) -> None:
     """One line for the whole, and the cells that failed."""
     if tally.total > 1 or tally.looked_up:  # a single cell that was not run says so
         cells = "1 cell" if tally.total == 1 else f"{tally.total} cells"

@@ -11,8 +11,7 @@ import os
 import pickle
 import threading
 import time
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os.path import isdir
@@ -22,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.core.environment import collect_as_usual, follow_parent
 from dperm_cli.core.errors import DpermError, StorageError
+from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
 from dperm_cli.core.plugin_sources import PluginSource, use_sources
@@ -31,38 +31,18 @@ from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_worker_lease
+from dperm_cli.runner.cells import prepared_cell
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.optimum_cache import make_solver
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.sweep.attempts import Attempts
+from dperm_cli.runner.sweep.outcomes import FINISHED, Outcome
 
-# A finished cell is looked up; a failed one is tried again.
-FINISHED = ("ok", "unsupported", "planned")
 SYNC_SECONDS = 1.0
 # A cell at which so many workers died is not tried again.
 MOST_DEATHS = 2
 _LEFT = "left"  # to the supervisor: a cell at which workers died
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a cell ended: ``ok``, ``unsupported`` or ``failed`` with its reason."""
-
-    key: str
-    status: str
-    reason: str | None = None
-    looked_up: bool = False
-
-
-@contextlib.contextmanager
-def suppress_warnings() -> Iterator[None]:
-    """Show no warning in the block: whether numpy or scipy warns follows from the records.
-
-    A filter that makes errors of warnings still does.
-    """
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda *_, **__: None
-        yield
 
 
 class Worker:
@@ -76,7 +56,7 @@ class Worker:
         self,
         out: Path,
         force: bool = False,
-        begun: Callable[[cells.Prepared], None] = lambda item: None,
+        begun: Callable[[Prepared], None] = lambda item: None,
         has_ended: Callable[[], bool] = lambda: False,
         attempts: Attempts | None = None,
         deaths: int = 0,
@@ -88,9 +68,9 @@ class Worker:
         self._unsynced: list[str] = []
         self._synced = time.monotonic()
 
-    def run(self, items: Iterable[cells.Prepared]) -> Generator[Outcome, None, None]:
+    def run(self, items: Iterable[Prepared]) -> Generator[Outcome, None, None]:
         """Every cell once, those that another process is at last."""
-        busy: list[cells.Prepared] = []  # is gone through when the first round has filled it
+        busy: list[Prepared] = []  # is gone through when the first round has filled it
         rounds = chain(((item, False) for item in items), ((item, True) for item in busy))
         try:
             for item, wait in rounds:
@@ -104,7 +84,7 @@ class Worker:
         finally:
             self._sync()
 
-    def _attempt(self, item: cells.Prepared, wait: bool) -> Outcome | None:
+    def _attempt(self, item: Prepared, wait: bool) -> Outcome | None:
         """The outcome of a cell, or None when another process is at it."""
         with self._claims.claim(item.key, wait) as mine:
             if not mine:
@@ -231,11 +211,11 @@ def run_chunk(setup: Setup, chunk: Chunk) -> Report:
         return Report(tuple(outcomes))
 
 
-def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
+def _prepare_task(setup: Setup, task: Task) -> Prepared:
     """The cell with its data; DpermError when this process would not make the record asked for."""
     folder = setup.spool / task.data
     data = _data.recall(folder, lambda: data_folder.read_folder(folder))
-    item = cells.prepare(task.cell, data)
+    item = prepared_cell.prepare(task.cell, data)
     if item.key != task.key:
         raise DpermError("a worker runs another version of dperm or of a library, or sees other "
                          "files, than the process that planned the study")  # fmt: skip

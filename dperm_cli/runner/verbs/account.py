@@ -21,8 +21,7 @@ from dperm_cli.results.charts import account_figure
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.tables import account_table
-from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.compose import fitting_mechanism
+from dperm_cli.runner.cells import cell_budget
 from dperm_cli.runner.sweep.progress import open_meter
 from dperm_cli.runner.verbs import account_shuffled
 from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
@@ -48,6 +47,8 @@ def account(arguments: list[str]) -> int:
         points = curves(asked.asks, rows)
         write_files(asked.out, account_figure.draw_files(rows, points))
     if all(row["status"] == "unsupported" for row in rows):
+        from dperm_cli.runner.compose import fitting_mechanism  # by need
+
         fitting_mechanism.print_advice("every row", _find_fitting(asked.asks[0]))
     return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
 
@@ -64,7 +65,7 @@ def make_rows(asks: Sequence[AccountLine]) -> list[dict[str, Any]]:
 
 def _localise(ask: AccountLine, epsilon: float) -> AccountLine:
     """The same with the local epsilon that is enough for shuffled answers."""
-    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    delta = cell_budget.delta_of(ask.delta, ask.spec.n)
     local = account_shuffled.find_budget(ask.mechanism, epsilon, delta, ask.spec.n)
     return replace(ask, epsilon=local)
 
@@ -76,6 +77,8 @@ def _find_fitting(ask: AccountLine) -> str | None:
         row = make_row(replace(ask, name=name, mechanism=mechanism))
         if row["status"] != "ok":
             raise Unsupported(row["reason"])
+
+    from dperm_cli.runner.compose import fitting_mechanism
 
     return fitting_mechanism.find_first(plans, ask.calibration)
 
@@ -232,7 +235,7 @@ def _facts(
 
 def _shuffle(ask: AccountLine, events: Sequence[Event], guarantee: Guarantee) -> dict[str, Any]:
     """The epsilon of the same answers in a random order."""
-    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    delta = cell_budget.delta_of(ask.delta, ask.spec.n)
     level = ask.epsilon_shuffled
     return account_shuffled.describe_shuffled(events, guarantee, ask.spec.n, delta, level)
 
@@ -286,10 +289,10 @@ def _level(ask: AccountLine) -> tuple[str, float]:
     """Kind and delta of the guarantee in question, as a run would have them."""
     if ask.mechanism.space == "kernel":
         raise Unsupported(f"{ask.name} works on a kernel's minimiser: `dperm run` accounts for it")
-    kind = run_cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
+    kind = cell_budget.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
     if kind == "none":
         raise Unsupported(f"{ask.name} has no guarantee, and so nothing to account for")
-    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    delta = cell_budget.delta_of(ask.delta, ask.spec.n)
     return kind, 0.0 if kind in ("pure", "local") else delta
 
 

@@ -32,8 +32,9 @@ from dperm_cli.privacy.accounting.budget_filter import spend_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.results.ledger.remarks import list_remarks
-from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells import prepared_cell, run_cell
 from dperm_cli.runner.cells.outside_plan import copy_plan
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.models import budget_ledger, query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
@@ -92,7 +93,7 @@ def _ask(arguments: list[str]) -> int:
 
 def start_session(
     item: Any, out: Path, budget_name: str | None = None
-) -> tuple[run_cell.Prepared, Any, str]:
+) -> tuple[Prepared, Any, str]:
     """The prepared cell, its session and what it spends; Unsupported where there is none.
 
     The session is counted in its budget and leaves its record in ``out`` before it answers.
@@ -104,9 +105,9 @@ def start_session(
     if item.mechanism.session is None:
         allowed = "answers no queries one by one; set mechanism=kernel_release or "
         raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
-    prepared = run_cell.make_feature_rows(run.prepare((replace(item, trials=1),))[0])
+    prepared = prepared_cell.make_feature_rows(run.prepare((replace(item, trials=1),))[0])
     spec: Any = prepared.spec
-    budget, kind = run_cell.find_budget(prepared)
+    budget, kind = prepared_cell.find_budget(prepared)
     made = copy_plan(run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget))
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
     _check_range(made, budget, dim)
@@ -153,7 +154,7 @@ def _check_range(made: Plan, budget: Budget, dim: int) -> None:
     )
 
 
-def _answer_rows(prepared: run_cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
+def _answer_rows(prepared: Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
     rule = save_model.schema_of(prepared)
     print("answer,update")
     for row in rows:

@@ -24,8 +24,9 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.tables import problem_text
-from dperm_cli.runner.cells import metrics, run_cell
+from dperm_cli.runner.cells import metrics, prepared_cell, run_cell
 from dperm_cli.runner.cells.optimum_cache import make_solver
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, plugin_objects, study_plan
 from dperm_cli.runner.compose.command_line import Request, parse
 from dperm_cli.runner.sweep.progress import open_step_meter
@@ -68,7 +69,7 @@ class DescribedProblem:
     """
 
     facts: dict[str, Any]
-    prepared: run_cell.Prepared
+    prepared: Prepared
 
     @property
     def is_supported(self) -> bool:
@@ -111,13 +112,13 @@ def describe_study(
             study_plan.check_sampler(request, study.cells)
     asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
     with threadpool_limits(1), open_step_meter("describe"):
-        prepared = run_cell.make_feature_rows(prepared)
+        prepared = prepared_cell.make_feature_rows(prepared)
         found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
     return DescribedProblem(found, prepared)
 
 
 def collect_facts(
-    prepared: run_cell.Prepared,
+    prepared: Prepared,
     optimum: Optimum,
     epsilons: list[float],
     mechanisms: Mapping[str, tuple[str, Any]],
@@ -201,31 +202,29 @@ def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in names if name in config}
 
 
-def _delta(prepared: run_cell.Prepared) -> float:
+def _delta(prepared: Prepared) -> float:
     """What a run has for delta where its guarantee is not pure."""
     kind = prepared.cell.privacy
-    return run_cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
+    return prepared_cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
 
 
-def _find_implied_epsilon(prepared: run_cell.Prepared) -> float:
+def _find_implied_epsilon(prepared: Prepared) -> float:
     """The local epsilon of the information asked for."""
     try:
-        budget = run_cell.budget_of(prepared, "local")
+        budget = prepared_cell.budget_of(prepared, "local")
         made = prepared.cell.mechanism.plan(prepared.spec, budget)
     except Unsupported as reason:
         raise InputError("information", prepared.cell.information, str(reason)) from None
     return made.guarantee.epsilon
 
 
-def _outlook(
-    name: str, mechanism: Any, prepared: run_cell.Prepared, epsilon: float
-) -> dict[str, Any]:
+def _outlook(name: str, mechanism: Any, prepared: Prepared, epsilon: float) -> dict[str, Any]:
     """Supported with its noise and bounds, as a run would have them, or the reason why not."""
     one = prepared.cell
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
-        budget, kind = run_cell.find_budget(asked)
+        budget, kind = prepared_cell.find_budget(asked)
         budget = replace(budget, epsilon=epsilon)
         made = run_cell.plan_with_reserve(mechanism, spec, budget)
     except Unsupported as reason:

@@ -22,12 +22,14 @@ from dperm_cli.core.errors import (
     InputError,
     Unsupported,
 )
+from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands, refuse_repeated
 from dperm_cli.datasets.shared.table_schema import TableSchema, read_schema_file
 from dperm_cli.privacy.accounting.budget_filter import spend_of
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
 from dperm_cli.runner.cells.single_release import SingleRelease, name_mechanism
 from dperm_cli.runner.compose import cell_schema, command_line, study_plan
 from dperm_cli.runner.compose.command_line import Request, Setting
@@ -54,7 +56,6 @@ from dperm_cli.runner.statements.pdf_pages import write_pdf
 from dperm_cli.runner.statements.registry_entry import format_entry
 from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.data_storage import MAPPED, MEMORY
-from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs.release_diagnostics import find_diagnostics
 from dperm_cli.runner.verbs.run import prepare
 
@@ -177,7 +178,7 @@ def make_release(
     asked: tuple[int, bool],
     budget_name: str | None,
     choice: MetricChoice,
-) -> tuple[run_cell.Prepared, SingleRelease, Publishable, str, EvaluatedRelease | None]:
+) -> tuple[Prepared, SingleRelease, Publishable, str, EvaluatedRelease | None]:
     """Plan from public facts, count the release, and only then draw.
 
     Args:

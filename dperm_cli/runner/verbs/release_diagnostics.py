@@ -7,7 +7,7 @@ from typing import Any
 from dperm_cli.core.errors import describe_error
 from dperm_cli.datasets.shared.invalid_records import count_zero_rows
 from dperm_cli.runner.cells import metrics
-from dperm_cli.runner.cells.run_cell import Prepared, make_feature_rows
+from dperm_cli.runner.cells.prepared_cell import Prepared, make_feature_rows
 from dperm_cli.runner.cells.single_release import SingleRelease
 from dperm_cli.solvers import optimum
 

@@ -1,4 +1,7 @@
-"""``dperm run``: plan, validate, look up or run each cell, report from the store."""
+"""``dperm run``: plan, validate, look up or run each cell, report from the store.
+
+What only some runs need is imported by need: a study that is shown again takes no longer than that.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
-from dperm_cli.core.files import OutputFile, find_special
-from dperm_cli.core.foreign_errors import refuse_errors
+from dperm_cli.core.files import find_special
+from dperm_cli.core.foreign_errors import refuse_errors, suppress_warnings
 from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.core.operands import refuse_repeated
 from dperm_cli.datasets.shared.invalid_records import count_zero_rows
@@ -27,16 +30,18 @@ from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.study_files import EVERY, MANIFEST
-from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
+from dperm_cli.runner.cells import prepared_cell
+from dperm_cli.runner.cells.prepared_cell import Prepared
+from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.command_line import Request
-from dperm_cli.runner.models import machine_file, save_model
-from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.runner.models import machine_file
 from dperm_cli.runner.studies import study_report
-from dperm_cli.runner.sweep import data_storage, preflight, split_run
+from dperm_cli.runner.sweep import data_storage, preflight
 from dperm_cli.runner.sweep.progress import Tally
 from dperm_cli.runner.sweep.sweep import run_cells
-from dperm_cli.runner.sweep.worker import suppress_warnings
+
+if TYPE_CHECKING:
+    from dperm_cli.runner.models.study_model import StudyModel
 
 
 def run(
@@ -79,6 +84,8 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
 
     done = run_study(arguments, study, print_tables)
     if done.is_unsupported:
+        from dperm_cli.runner.compose import fitting_mechanism
+
         fitting_mechanism.print_advice("every cell", done.find_fitting())
     if done.tally.failed_count or done.is_unsupported or done.unsaved:
         return EXIT_FAILED
@@ -96,7 +103,7 @@ class StudyRun:
         unsaved: whether ``save=`` asked for a predictor, and there is none.
     """
 
-    first: cells.Prepared
+    first: Prepared
     tally: Tally
     report: Report
     unsaved: bool = False
@@ -108,6 +115,8 @@ class StudyRun:
 
     def find_fitting(self) -> str | None:
         """A mechanism that can do what no cell can."""
+        from dperm_cli.runner.compose import fitting_mechanism
+
         return fitting_mechanism.find_for_cell(self.first)
 
 
@@ -128,19 +137,16 @@ def run_study(
 def _run_study(
     arguments: Sequence[str], study: study_plan.Study, make_report: Callable[[], Report]
 ) -> StudyRun:
-    to = save_model.check_path(study.keys.save)
-    if to is not None:
-        _check_save(study)
-    split_run.check_cells(study.cells, study.keys)
-    prepared = prepare(study.cells, study.keys.data_storage)
-    split_run.check_loaded(prepared, study.keys)
-    described = None if to is None else save_model.schema_of(prepared[0])
+    model = _open_model(study)
+    prepared = _prepare_study(study)
+    if model is not None:
+        model.describe(prepared[0])
     out = Path(study.out)
     check_folder(out)
     store, keys, is_new = Store(out), [item.key for item in prepared], not out.exists()
     todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
-    if to is not None and todo:
-        save_model.check_free(to)
+    if model is not None and todo:
+        model.check_free()
     preflight.check_loaded(todo, study.keys, out)
     warn_of_columns(prepared)
     warn_of_records(prepared)
@@ -151,10 +157,29 @@ def _run_study(
         store.write_manifest(manifest.build(keys, words, facts))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
         made = make_report()
-        kept = described is None or (
-            not tally.failed_count and _save(to, prepared[0], described, store)
-        )
+        kept = model is None or (not tally.failed_count and model.save(store))
         return StudyRun(prepared[0], tally, made, not kept)
+
+
+def _open_model(study: study_plan.Study) -> StudyModel | None:
+    """The predictor that ``save=`` asks for, if any."""
+    if study.keys.save is None or study.keys.save == "none":
+        return None
+    from dperm_cli.runner.models.study_model import StudyModel
+
+    return StudyModel.open(study.keys.save, study.cells)
+
+
+def _prepare_study(study: study_plan.Study) -> list[Prepared]:
+    """The cells with their data, which can be run as the study asks for."""
+    if study.keys.split != "rows":
+        return prepare(study.cells, study.keys.data_storage)
+    from dperm_cli.runner.sweep import split_run
+
+    split_run.check_cells(study.cells)
+    prepared = prepare(study.cells, study.keys.data_storage)
+    split_run.check_loaded(prepared)
+    return prepared
 
 
 @contextlib.contextmanager
@@ -176,30 +201,6 @@ def _list_plugins() -> dict[str, list[str]]:
     return {"plugins": found} if found else {}
 
 
-def _check_save(study: study_plan.Study) -> None:
-    save_model.check_cell(study.cells[0])
-    if len(study.cells) > 1:
-        allowed = f"keeps one cell, and there are {len(study.cells)}"
-        raise InputError("save", study.keys.save, allowed)
-
-
-def _save(
-    to: OutputFile | None, item: cells.Prepared, described: InputSchema, store: Store
-) -> bool:
-    """Keep the first trial's predictor: one release, and no other; whether there was one."""
-    rows: list[dict[str, Any]] = store.read(item.key) or [{}]
-    row = rows[0]
-    if row.get("status") != "ok":
-        print(f"nothing to save: {row.get('reason')}", file=sys.stderr)
-        return False
-    assert to is not None
-    save_model.save(to, save_model.publishable(item, described, row))
-    machine_file.write_beside(to, store.out, item.key)
-    use = f"dperm predict {to.path} rows.csv"
-    print(f"saved {to.path}: the predictor of trial 0, for `{use}`", file=sys.stderr)
-    return True
-
-
 def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     checks.folder("out", str(out))
@@ -217,7 +218,7 @@ def check_folder(out: Path) -> None:
 
 def prepare(
     study_cells: tuple[cell_schema.Cell, ...], storage: str = data_storage.AUTO
-) -> list[cells.Prepared]:
+) -> list[Prepared]:
     """Load every data set and join it to its cells; nothing has run or been written yet.
 
     Args:
@@ -235,12 +236,12 @@ def prepare(
                 loaded[name] = data_storage.load_records(item.dataset, mapped[name])
             data = loaded[name]
             _check_scaling(item, data)
-            prepared.append(cells.prepare(item, data))
+            prepared.append(prepared_cell.prepare(item, data))
             _check_constants(item, prepared[-1].problem)
     return prepared
 
 
-def warn_of_columns(prepared: Sequence[cells.Prepared]) -> None:
+def warn_of_columns(prepared: Sequence[Prepared]) -> None:
     """A line on stderr for each data set whose rows are scaled on raw columns: it follows from what
     is declared."""
     raw = [item.cell for item in prepared if item.cell.dataset.is_raw]
@@ -249,7 +250,7 @@ def warn_of_columns(prepared: Sequence[cells.Prepared]) -> None:
         print(f"warning: {item.name_of('dataset')}: {words}", file=sys.stderr)
 
 
-def warn_of_records(prepared: Sequence[cells.Prepared]) -> None:
+def warn_of_records(prepared: Sequence[Prepared]) -> None:
     """A line on stderr for each data set most of whose records cannot be used.
 
     It is a fact of the records, as the optimum and metrics that it is printed beside.
