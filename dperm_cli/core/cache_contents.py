@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import hold_lock
 from dperm_cli.core.package_paths import CACHE_DIR, cache_dir
@@ -30,9 +31,10 @@ class Kind:
     Attributes:
         name: What ``clear=`` calls it.
         room: Its folder below the cache folder; empty for the cache folder itself.
-        entry: A pattern of the names of its files or folders.
+        entry: A pattern of the names of its files, or of its folders.
         holds: What it holds, in words.
         remake: How it comes back; None where it comes back by itself, and may be cleared here.
+        marks: Where its entries are folders: what lies in each, one of these at least.
     """
 
     name: str
@@ -40,18 +42,28 @@ class Kind:
     entry: str
     holds: str
     remake: str | None = None
+    marks: tuple[str, ...] = ()
+
+    def owns(self, entry: Path) -> bool:
+        """Whether an entry of such a name is of this kind: what it may not be is left alone."""
+        if self.remake is not None or entry.is_symlink():
+            return True
+        if not self.marks:
+            return entry.is_file()
+        return entry.is_dir() and any((entry / mark).exists() for mark in self.marks)
 
 
 _COMPILED = "compiled again when it is needed; remove its folder"
 _INSTALLED = "installed by `dperm peers install`; remove its folder"
 _FETCHED = "fetched by `dperm data fetch`; remove the files that you do not need"
 _PARSED = r"[A-Za-z0-9_]+-[0-9a-f]{64}\.arrays"
+_STORED = ("facts.json", "sums.json", "source.json", "unsplit")
 _OPTIMUM = r"(optimum|kernel)-[0-9a-f]{32}\.npz"
 KINDS = (
     Kind("stored", "stored", r"[0-9a-f]{20}-[0-9a-f]{20}(\.part)?",
-         "records of data_storage=mapped"),
+         "records of data_storage=mapped", marks=_STORED),
     # the last of them lay there in earlier versions
-    Kind("parsed", "", rf"{_PARSED}|sources\.json|{_OPTIMUM}",
+    Kind("parsed", "", rf"{_PARSED}|dperm-sources\.json|{_OPTIMUM}",
          "data files as they were parsed, digests of dperm's sources"),
     Kind("optima", "optima", _OPTIMUM, "optima with their certificates"),
     Kind("configurations", "configurations", _NOTE, "configurations that Hydra composed"),
@@ -78,10 +90,12 @@ def find_folder() -> Path:
 
     Raises:
         StorageError: There is none.
+        InputError: The name is that of a file.
     """
     folder = cache_dir()
     if folder is None:
         raise StorageError(f"there is no cache folder: set {CACHE_DIR}=FOLDER")
+    checks.folder(CACHE_DIR, str(folder))
     return folder
 
 
@@ -131,9 +145,11 @@ def clear(folder: Path, kinds: Sequence[Kind]) -> tuple[list[Contents], list[Pat
 
 def _list_entries(kind: Kind, folder: Path) -> Iterator[Path]:
     room = folder / kind.room
+    if kind.room and room.is_symlink():  # what it leads to is not the cache's
+        return
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(room)):
-            if re.fullmatch(kind.entry, name):
+            if re.fullmatch(kind.entry, name) and kind.owns(room / name):
                 yield room / name
 
 

@@ -95,12 +95,24 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """The file's bytes, None when there is none; StorageError names the path."""
+    """The bytes of a regular file, None when there is no file of this name.
+
+    Raises:
+        StorageError: It cannot be read, or is a pipe or a device, whose bytes may never end. It
+            names the path.
+    """
     with storage_errors(path):
         try:
-            return path.read_bytes()
+            number = system_calls.open_to_read(path)
         except FileNotFoundError:
             return None
+        kind = os.fstat(number).st_mode
+        if not stat.S_ISREG(kind):
+            os.close(number)
+            words = "is a directory" if stat.S_ISDIR(kind) else "is no regular file"
+            raise StorageError(f"{path}: {words}")
+        with open(number, "rb") as file:
+            return file.read()
 
 
 def write_atomically(path: Path, data: bytes, sync: bool = True, private: bool = False) -> None:

@@ -29,6 +29,7 @@ from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.core.private_folders import read_own
 from dperm_cli.results import study_files
 from dperm_cli.results.records.manifest import find_version
+from dperm_cli.results.records.store import Store
 
 if TYPE_CHECKING:
     from dperm_cli.results.tables.chosen_table import ChosenTable
@@ -176,13 +177,11 @@ def _list_contents(out: Path, files: Sequence[str]) -> Iterator[bytes]:
         data = read_bytes(out / name)
         yield f"{name}:{-1 if data is None else len(data)}:".encode()
         yield data or b""
-    records = out / study_files.RECORDS
-    names = sorted(os.listdir(records)) if records.is_dir() else []
-    for name in names:
-        if name.endswith(study_files.RECORD):
-            data = read_bytes(records / name)
-            yield f"{name}:{-1 if data is None else len(data)}:".encode()
-            yield data or b""
+    store = Store(out)
+    for cell in store.cells():
+        data = read_bytes(store.path(cell))
+        yield f"{cell}:{-1 if data is None else len(data)}:".encode()
+        yield data or b""
 
 
 @cache

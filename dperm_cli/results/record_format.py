@@ -2,8 +2,8 @@
 
 ``dperm.sha256`` covers every byte of the file (taken with the checksum's own digits at zero), so
 any truncation or flipped bit is noticed; ``dperm.content`` covers the values of the columns that
-two equal runs must share. ``dperm.status`` says how the cell ended, so that a sweep is counted
-without decoding its records.
+two equal runs must share. ``dperm.status`` says how the cell ended, and which one it is, so that a
+sweep is counted without decoding its records.
 
 ``dperm.schema`` is the number of the record's form, ``dperm.code`` the code that made it, and
 ``dperm.diagnostics`` the columns that ``dperm.content`` leaves out. Form 1 has neither of the last
@@ -38,6 +38,7 @@ from dperm_cli.results.records.schema import (
 _MARK = b"dperm-sha256:"
 _BLANK = b"0" * 64
 _STATUS = re.compile(rb"dperm-status:([a-z]+);")
+_CELL = re.compile(rb"dperm-cell:([A-Za-z0-9_-]+);")
 # Rows above which a file gains from compression: below, its overhead is most of the time.
 _FEW_ROWS = 8
 _TAIL = 1 << 16  # bytes at the end that hold the footer
@@ -80,7 +81,7 @@ def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) 
     kinds = arrow_schema(without)
     table = pa.Table.from_arrays([column_of(rows, field) for field in kinds], schema=kinds)
     sink = pa.BufferOutputStream()
-    few = len(rows) <= _FEW_ROWS
+    first, few = rows[0], len(rows) <= _FEW_ROWS
     options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
     with pq.ParquetWriter(sink, table.schema, write_statistics=False, **options) as writer:
         writer.write_table(table)
@@ -90,7 +91,7 @@ def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) 
                 "dperm.content": content_digest(rows),
                 "dperm.diagnostics": json.dumps(DIAGNOSTICS),
                 "dperm.code": json.dumps(None if code is None else asdict(code)),
-                "dperm.status": f"dperm-status:{rows[0]['status']};",
+                "dperm.status": f"dperm-status:{first['status']};dperm-cell:{first.get('cell')};",
                 "dperm.sha256": (_MARK + _BLANK).decode(),
             }
         )
@@ -190,6 +191,14 @@ def read_status(path: Path, data: bytes) -> str:
     # the last one: a reason or a configuration in the rows may spell the words as well
     found = _STATUS.findall(data, max(0, len(data) - _TAIL))
     return found[-1].decode() if found else decode_file(path, data)[0]["status"]
+
+
+def is_of_cell(path: Path, data: bytes, cell: str) -> bool:
+    """Whether the rows of an intact file are those of this cell: a file may have been renamed."""
+    found = _CELL.findall(data, max(0, len(data) - _TAIL))
+    if found:
+        return found[-1].decode() == cell
+    return all(row["cell"] == cell for row in decode_file(path, data))  # of an earlier version
 
 
 def read_footer(path: Path, data: bytes) -> Footer:

@@ -34,6 +34,11 @@ def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
     return _whole(problem, seconds) if _fits(problem) else _newton(problem, start, seconds)
 
 
+def takes_rows(problem: Problem) -> bool:
+    """Whether the cone program has a part for each row, and not a model of the summed loss."""
+    return applies(problem) and _fits(problem)
+
+
 def _fits(problem: Problem) -> bool:
     """Whether the loss has a conic form of its own, of a size that can be had."""
     loss, data = problem.loss, problem.data

@@ -352,6 +352,12 @@ def _methods(problem: Problem, vast: bool) -> list[tuple[str, Method]]:
     return found
 
 
+def needs_whole_rows(problem: Problem) -> bool:
+    """Whether a method of ``solve`` takes the rows one by one, and not by sums over them."""
+    name, _ = _methods(problem, is_vast(problem, RELATIVE_GAP))[0]
+    return name == "conic" and conic.takes_rows(problem)
+
+
 def _at_a_vertex(problem: Problem) -> bool:
     """Whether the objective is linear and the set has few vertices next to which to look."""
     plain = problem.loss.affine_margin == math.inf and problem.ridge == problem.lasso == 0.0

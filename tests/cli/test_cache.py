@@ -42,8 +42,9 @@ def fill(folder: Path) -> dict[str, Path]:
         entry = folder / kind.room / ENTRIES[kind.name]
         entry.parent.mkdir(parents=True, exist_ok=True)
         if kind.name in ("stored", "peers"):
-            (entry / "deep").mkdir(parents=True)
-            (entry / "deep" / "x.npy").write_bytes(b"0" * 10)
+            inside = entry / "unsplit" / "x.npy"
+            inside.parent.mkdir(parents=True)
+            inside.write_bytes(b"0" * 10)
         else:
             entry.write_bytes(b"0" * 10)
         found[kind.name] = entry
@@ -113,6 +114,37 @@ def test_files_by_other_names_stay(folder, capsys):
     assert [row[0] for name, row in read_rows(capsys)[1].items() if name in CLEARED] == [0] * 6
 
 
+def test_what_only_looks_like_an_entry_stays(folder, tmp_path, capsys):
+    """Folders where files belong or that hold no records, a pipe, and a room that is a link."""
+    away = tmp_path / "away"
+    fill(away)
+    mine = []
+    for name in (f"optima/{ENTRIES['optima']}", "dperm-sources.json", f"reports/{NOTE}",
+                 f"stored/{ENTRIES['stored']}", f"parsed-{'3' * 64}.arrays"):  # fmt: skip
+        (folder / name).mkdir(parents=True)
+        mine.append(folder / name / "thesis.txt")
+        mine[-1].write_text("mine")
+    (folder / "sources.json").write_text("mine too")
+    os.mkfifo(folder / f"parsed-{'5' * 64}.arrays")
+    (folder / "figures").symlink_to(away / "figures")
+    code, _ = read_rows(capsys, "clear=all")
+    assert code == 0
+    assert [path.read_text() for path in mine] == ["mine"] * 5
+    assert (folder / "sources.json").read_text() == "mine too"
+    assert (folder / f"parsed-{'5' * 64}.arrays").is_fifo()
+    assert (away / "figures" / NOTE).exists()
+
+
+def test_a_cache_folder_that_is_a_file_is_one_line(folder, capsys):
+    folder.write_text("a file")
+    for words in ([], ["clear=all"]):
+        assert cli.main(["cache", *words]) == 2
+        said = capsys.readouterr().err
+        assert "must be a folder" in said
+        assert said.count("\n") == 1
+    assert folder.read_text() == "a file"
+
+
 def test_links_go_and_what_they_lead_to_stays(folder, tmp_path, capsys):
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "deep").mkdir(parents=True)
@@ -158,6 +190,13 @@ def test_bad_words_clear_nothing(folder, capsys, word, told):
     assert found.out == ""
     assert told in found.err
     assert found.err.count("\n") == 1
+    assert all(entry.exists() for entry in entries.values())
+
+
+def test_two_lists_of_kinds_are_refused(folder, capsys):
+    entries = fill(folder)
+    assert cli.main(["cache", "clear=stored", "clear=parsed"]) == 2
+    assert "clear=parsed: was typed before, as clear=stored" in capsys.readouterr().err
     assert all(entry.exists() for entry in entries.values())
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,8 @@ import dperm_cli
 from dperm_cli import cli
 from dperm_cli.core.package_paths import CACHE_DIR
 from dperm_cli.results import kept_report, report, study_files
+from dperm_cli.results.record_format import read_footer
+from dperm_cli.results.records.store import Store
 from dperm_cli.runner.studies import study_report
 
 WORDS = ["run", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2", "out=study"]
@@ -244,3 +250,62 @@ def test_a_report_that_is_too_large_or_no_json_is_not_kept(made, folder, monkeyp
     shown.summary[0]["odd"] = (1, 2)  # JSON has no tuples: it would come back as a list
     kept_report.keep_report(out, True, shown, read)
     assert list_kept(folder) == []
+
+
+LINKED = ("table.csv", "figure.svg", "report.html", study_files.CLAIMS, study_files.LEDGER)
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_name_that_leads_to_a_pipe_is_not_waited_for(made, folder, name):
+    """In a process of its own, which is ended if it waits."""
+    os.mkfifo("pipe")
+    path = folder / "study" / name
+    path.unlink(missing_ok=True)
+    path.symlink_to(folder / "pipe")
+    for words in (WORDS, ["report", "study"]):
+        told = subprocess.run(
+            [sys.executable, "-m", "dperm_cli", *words], capture_output=True, text=True, timeout=60
+        )
+        assert told.returncode in (0, 2, 3), told.stderr
+        assert told.returncode == 0 or told.stderr.splitlines()[-1].startswith("dperm: ")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "claims.json", "ledger.json"])
+@pytest.mark.parametrize("verb", ["report", "verify", "status"])
+def test_a_pipe_in_a_study_is_not_waited_for(made, folder, name, verb):
+    path = folder / "study" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    told = subprocess.run(
+        [sys.executable, "-m", "dperm_cli", verb, "study"], capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert told.returncode in (0, 1, 3), told.stderr
+    assert "Traceback" not in told.stderr
+    assert told.returncode < 3 or "is no regular file" in told.stderr
+
+
+def test_a_record_under_the_name_of_another_is_made_again(folder, capsys):
+    words = ["run", "-m", *WORDS[1:], "epsilon=1,2"]
+    assert cli.main(words) == 0
+    files = read_files(folder)
+    store = Store(folder / "study")
+    one, other = store.cells()
+    before = store.path(one).read_bytes()
+    shutil.copy(store.path(other), store.path(one))
+    capsys.readouterr()
+    assert cli.main(["report", "study"]) == 3
+    assert f"broken record, to be recomputed: study/records/{one}" in capsys.readouterr().out
+    cli.main(["status", "study", "format=json"])
+    assert json.loads(capsys.readouterr().out)["damaged"] == 1
+    assert cli.main(["verify", "study"]) == 1
+    assert "holds another cell's rows" in capsys.readouterr().out
+    assert cli.main(words) == 0
+    assert "1 done, 1 looked up" in capsys.readouterr().err
+    assert content_of(store.path(one).read_bytes()) == content_of(before)
+    assert read_files(folder)["table.csv"] == files["table.csv"]
+    assert cli.main(["verify", "study"]) == 0
+
+
+def content_of(data):
+    return read_footer(Path("a record"), data).content

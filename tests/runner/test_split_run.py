@@ -427,6 +427,20 @@ def test_a_loss_without_sums_over_parts_is_refused(tmp_path, monkeypatch, capsys
     assert os.listdir(tmp_path) == ["cloud"]
 
 
+@pytest.mark.parametrize("loss", ["hinge", "huberized_hinge"])
+@pytest.mark.parametrize("constraint", ["simplex", "lp_ball"])
+def test_an_optimum_that_takes_the_rows_one_by_one_is_refused(
+    loss, constraint, folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["dataset=stored", f"dataset.path={folder}", "mechanism=noisy_gd", *SPLIT]
+    words += [f"loss={loss}", f"constraint={constraint}"]
+    assert cli.main(["run", *words]) == 2
+    said = capsys.readouterr().err
+    assert f"needs the whole rows for the optimum of loss={loss} on this set" in said
+    assert os.listdir(tmp_path) == []
+
+
 def test_wide_rows_are_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     wide = ["dataset.n=10", "dataset.p=20", "dataset.n_test=0", "to=wide"]

@@ -26,6 +26,7 @@ from dperm_cli.results.record_format import (
     encode,
     has_true_content,
     intact,
+    is_of_cell,
     read_footer,
     read_status,
 )
@@ -38,8 +39,9 @@ _OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions 
 class Store:
     """The records of one study, under ``<out>/records``.
 
-    Nothing touches the disk before the first ``write``. A file that fails its checksum counts as
-    absent: ``has`` is False, ``read`` is None, and ``state`` and ``verify`` tell it apart.
+    Nothing touches the disk before the first ``write``. A file that fails its checksum, or holds
+    the rows of another cell, counts as absent: ``has`` is False, ``read`` is None, and ``state``
+    and ``verify`` tell it apart.
     Storage problems raise StorageError with the path; two writers never see half a file.
     """
 
@@ -118,7 +120,14 @@ class Store:
         data = read_bytes(self.path(cell))
         if data is None:
             return "absent", None
-        return ("whole", data) if intact(data) else ("broken", None)
+        path = self.path(cell)
+        is_own = intact(data) and is_of_cell(path, data, cell)
+        return ("whole", data) if is_own else ("broken", None)
+
+    def holds_another(self, cell: str) -> bool:
+        """Whether the cell's file is whole, and has the rows of another cell."""
+        path, data = self.path(cell), read_bytes(self.path(cell))
+        return data is not None and intact(data) and not is_of_cell(path, data, cell)
 
     def sync(self, cells: Iterable[str]) -> None:
         """Bring records written without ``sync`` to the disk."""
@@ -148,7 +157,8 @@ class Store:
 
     def verify(self) -> list[str]:
         """Paths of the files that are broken: records by checksum, the manifest by its form."""
-        broken = [str(self.path(cell)) for cell in self.cells() if self.state(cell) != "whole"]
+        cells = [cell for cell in self.cells() if self.state(cell) != "whole"]
+        broken = [str(self.path(cell)) for cell in cells if not self.holds_another(cell)]
         if read_bytes(self.out / MANIFEST) is not None and self.read_manifest() is None:
             broken.append(str(self.out / MANIFEST))
         return broken

@@ -141,7 +141,7 @@ def _find_own_code(modules: frozenset[str]) -> Code:
 @cache
 def _open_package() -> SourceTree:
     folder = cache_dir()
-    memo = None if folder is None else folder / "sources.json"
+    memo = None if folder is None else folder / "dperm-sources.json"
     return SourceTree(Path(dperm_cli.__file__).parent, memo)
 
 

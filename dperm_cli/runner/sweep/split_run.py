@@ -21,6 +21,7 @@ from dperm_cli.runner.sweep.outcomes import Outcome
 from dperm_cli.runner.sweep.progress import SweepMeter
 from dperm_cli.runner.sweep.row_cluster import RowCluster, open_row_cluster
 from dperm_cli.runner.sweep.worker import Worker
+from dperm_cli.solvers import optimum
 
 
 def check_cells(study_cells: Iterable[Cell]) -> None:
@@ -38,6 +39,10 @@ def check_loaded(prepared: Iterable[Prepared]) -> None:
         if data.n < data.p:
             reason = f"needs at least as many records as columns: {data.n} and {data.p} here"
             raise InputError("split", "rows", reason)
+        if optimum.needs_whole_rows(item.problem):
+            constraint, loss = item.problem.constraint.name, item.problem.loss.name
+            reason = f"needs the whole rows for the optimum of loss={loss} on this set"
+            raise InputError("split", "rows", f"{reason} ({constraint}): leave split= out")
 
 
 def _find_reason(cell: Cell) -> str | None:

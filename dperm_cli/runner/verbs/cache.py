@@ -8,7 +8,7 @@ from dperm_cli.core import cache_contents
 from dperm_cli.core.cache_contents import Contents
 from dperm_cli.core.errors import EXIT_OK, EXIT_STORAGE
 from dperm_cli.core.memory_limits import format_bytes
-from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.core.operands import FORMATS, Syntax, refuse_repeated
 from dperm_cli.results.records.schema import json_lines
 
 KEYS = ("clear", "format")
@@ -16,6 +16,7 @@ KEYS = ("clear", "format")
 
 def cache(arguments: list[str]) -> int:
     """``dperm cache [clear=KIND,...|all] [format=table|json]``."""
+    refuse_repeated(arguments)
     words = Syntax(keys=KEYS, operands=False).split(arguments)
     form = words.choose("format", FORMATS)
     asked = words.settings.get("clear")
