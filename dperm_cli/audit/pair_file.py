@@ -12,8 +12,8 @@ import numpy as np
 from dperm_cli.audit.hard_pairs import Record, Shape
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.read_errors import report_read_errors
 
 _MOST_BYTES = 1 << 26
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import number_text
-from dperm_cli.core.files import report_read_errors
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.runner.models.publishable import MOST_EVENTS
 from tests.breaks._files import (
     NAMES,

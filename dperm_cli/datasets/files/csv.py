@@ -15,8 +15,8 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
-from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.shared.invalid_records import read_cell
 from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
 from dperm_cli.datasets.shared.table_cells import open_text, split_lines

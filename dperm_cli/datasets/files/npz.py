@@ -15,8 +15,8 @@ from dperm_cli.core.candidate_lists import SCALING
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Help
-from dperm_cli.core.files import TooLarge, first_words
 from dperm_cli.core.memory_limits import current_limit
+from dperm_cli.core.read_errors import TooLarge, first_words
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.file_options import OwnTable
 from dperm_cli.datasets.shared.row_blocks import INSTEAD

@@ -11,9 +11,9 @@ import numpy as np
 
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import TooLarge, report_read_errors
 from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.parquet_files import ParquetReader
+from dperm_cli.core.read_errors import TooLarge, report_read_errors
 from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.datasets.shared.table_cells import report_arrow_errors
 from dperm_cli.datasets.shared.table_columns import TableOptions

@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar
 from dperm_cli.core.data_files import data_folder as find_data_folder
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.fields import Check, Help
-from dperm_cli.core.files import read_bytes, report_read_errors
+from dperm_cli.core.files import read_bytes
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.base import DataSet, Size
 from dperm_cli.datasets.shared.stored_rows import SOURCE
 from dperm_cli.problem.data import Data

@@ -15,7 +15,7 @@ import numpy as np
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, FromRun, Help
-from dperm_cli.core.files import report_read_errors
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.datasets.shared.row_pipeline import Raw
 from dperm_cli.datasets.shared.table_cells import (

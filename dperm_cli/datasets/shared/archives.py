@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from dperm_cli.core.files import TooLarge
 from dperm_cli.core.memory_limits import current_limit
+from dperm_cli.core.read_errors import TooLarge
 from dperm_cli.datasets.shared.row_blocks import INSTEAD
 
 # GiB that a compressed file of the user may unpack to, unless dataset.max_size says otherwise.

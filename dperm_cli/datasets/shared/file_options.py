@@ -17,7 +17,7 @@ from dperm_cli.core.candidate_lists import FITTED_SCALINGS
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, Check, Choices, Help, Positive, Unit, fields_of
-from dperm_cli.core.files import report_read_errors
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.invalid_records import (

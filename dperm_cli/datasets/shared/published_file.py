@@ -14,8 +14,8 @@ from scipy import sparse
 from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help
-from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite

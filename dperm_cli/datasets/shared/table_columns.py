@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
-from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.shared.delimiter_hint import refuse_delimiter
 from dperm_cli.datasets.shared.file_options import OwnTable
 

@@ -10,7 +10,7 @@ import numpy as np
 from dperm_cli.core import npy_files
 from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import first_words, report_read_errors
+from dperm_cli.core.read_errors import first_words, report_read_errors
 
 
 def array_of(key: str, path: str, member: str) -> np.ndarray:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.files import read_bytes, report_read_errors
+from dperm_cli.core.files import read_bytes
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.results.records.row_facts import csv_lines
 
 FILE = "peers.csv"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import read_bytes, report_read_errors
+from dperm_cli.core.files import read_bytes
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.package_paths import find_shipped
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.results.leaderboard.entries import COLUMNS, Entry, list_entries
 from dperm_cli.results.leaderboard.peer_table import LATER
 

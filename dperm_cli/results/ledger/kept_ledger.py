@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli import __version__
-from dperm_cli.core.files import first_words, read_bytes, write_atomically
+from dperm_cli.core.files import read_bytes, write_atomically
+from dperm_cli.core.read_errors import first_words
 from dperm_cli.results.ledger import ledger, release_log
 from dperm_cli.results.ledger.ledger import FORM, Accountant, LedgerRelease
 from dperm_cli.results.ledger.release_log_lines import (

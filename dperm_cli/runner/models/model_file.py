@@ -21,8 +21,8 @@ import numpy as np
 
 from dperm_cli.core import npy_files, plugin_words, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import first_words
 from dperm_cli.core.plugin_words import PluginUse
+from dperm_cli.core.read_errors import first_words
 from dperm_cli.datasets.shared import table_schema
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.privacy.accounting import ledger_totals

@@ -15,8 +15,8 @@ import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError, make_printable
-from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.read_errors import first_words, report_read_errors
 from dperm_cli.datasets.shared.archives import GIB
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.datasets.shared.row_blocks import stack_blocks

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from dperm_cli.core.errors import DpermError, StorageError
-from dperm_cli.core.files import first_words, read_bytes, storage_errors, write_atomically
+from dperm_cli.core.files import read_bytes, storage_errors, write_atomically
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.core.read_errors import first_words
 from dperm_cli.runner.peers.catalogue import Peer
 
 _DONE = "installed.lock"  # the lock that was installed, written last

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.files import first_words, open_atomically, write_atomically
+from dperm_cli.core.files import open_atomically, write_atomically
 from dperm_cli.core.package_paths import find_shipped
+from dperm_cli.core.read_errors import first_words
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.results.leaderboard.peer_table import ABSENT, FILE, read_peers, write_peers

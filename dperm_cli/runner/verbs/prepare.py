@@ -14,9 +14,10 @@ import yaml
 from dperm_cli.core import checks, plain_yaml
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import EXIT_OK, InputError
-from dperm_cli.core.files import OutputFile, report_read_errors
+from dperm_cli.core.files import OutputFile
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands, refuse_repeated
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.files.table import count_beyond
 from dperm_cli.datasets.shared import archives, private_columns
 from dperm_cli.datasets.shared.private_columns import PrivateColumns

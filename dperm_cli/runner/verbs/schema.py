@@ -6,8 +6,8 @@ import sys
 
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import EXIT_OK
-from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.operands import Syntax, refuse_operands
+from dperm_cli.core.read_errors import report_read_errors
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.schema_draft import draft_schema
 from dperm_cli.datasets.shared.table_columns import check_delimiter
