@@ -32,7 +32,7 @@ NUMPY = 0.19  # seconds of its import where the targets are seconds
 REPEATS = 5
 TINY = ["run", "-m", "dataset=synthetic_logistic", "dataset.n=40", "dataset.p=2",
         "mechanism=noisy_gd", "mechanism.steps=2"]  # fmt: skip
-FEW, MANY, PLANNED = 20, 220, 100_000
+FEW, MANY, PLANNED = 20, 620, 100_000
 
 
 def measure(words: Sequence[str], fresh: Path | None = None) -> float:
