@@ -18,7 +18,6 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.core.errors import DpermError
-from dperm_cli.datasets.files.stored import Stored
 from dperm_cli.loops.record_parts import divide
 from dperm_cli.problem.data_folder import read_folder
 from dperm_cli.problem.split_rows import SplitRows, map_parts
@@ -313,20 +312,18 @@ def map_all(path):
 
 
 @pytest.mark.slow
-def test_no_worker_can_hold_the_whole(cluster, tmp_path):
+def test_no_worker_can_hold_the_whole(folder, cluster, tmp_path):
     """Workers may reserve less room than the records take; each maps its third of them."""
     n, p = 3_000_000, 8  # 192 MB
     place = tmp_path / "large"
     words = [f"dataset.n={n}", f"dataset.p={p}", "dataset.n_test=0", f"to={place}"]
     assert cli.main(["data", "store", "synthetic_logistic", *words]) == 0
     scale(cluster, 3)
-    data = Stored(path=str(place)).load()
     address = f"address={cluster.scheduler_address}"
     code, table = run_cell(place, tmp_path / "alone")
     with cluster.get_client() as client:
-        made = RowCluster(client, Errand(1, ()), print)
-        rows = SplitRows(place, data.fingerprint, data.x, data.y, made.run)
-        map_parts(rows, np.sum)  # what workers import, they import before the limit
+        # what workers import and compile, they have before the limit
+        assert run_cell(folder, tmp_path / "few", *SPLIT, address)[0] == 0
         limits = client.run(limit_room, 150_000_000)
         try:
             assert set(client.run(map_all, place).values()) == {None}
