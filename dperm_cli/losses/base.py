@@ -235,6 +235,15 @@ def _sum_squares(x: Any) -> float:
     return math.fsum(np.sum(np.square(x[part], dtype=np.float64)) for part in slice_rows(x))
 
 
+def gram(x: Any) -> np.ndarray:
+    """X^T X as a dense array [p, p]."""
+    return to_dense(sum_parts(x, _add_squares, entries=x.shape[1] ** 2))
+
+
+def _add_squares(x: Any) -> Any:
+    return weighted_gram(x, np.ones(len(x))) if is_single(x) else x.T @ x
+
+
 def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
     """X^T diag(weights) X as a dense array [p, p], computed a block of rows at a time."""
     return sum_parts(x, _add_gram, weights, entries=x.shape[1] ** 2)

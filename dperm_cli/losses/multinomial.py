@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax, xlog1py, xlogy
 
-from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
+from dperm_cli.losses.base import PerRecord, gram, row_norm, weighted_gram
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.row_products import add_rows, multiply_rows
@@ -86,9 +86,7 @@ class Multinomial(PerRecord):
         diag(q) - q q^T is nowhere above the second factor [Boehning 1992].
         """
         k = data.classes
-        gram = sum_parts(data.x, _add_squares, entries=data.p**2)
-        gram = gram if isinstance(gram, np.ndarray) else gram.toarray()
-        whole = np.kron(gram, (np.eye(k) - np.full((k, k), 1.0 / k)) / 2.0)
+        whole = np.kron(gram(data.x), (np.eye(k) - np.full((k, k), 1.0 / k)) / 2.0)
         return np.broadcast_to(whole, (*theta.shape, theta.shape[-1]))
 
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
@@ -212,10 +210,6 @@ def _add_hessian(w: np.ndarray, x: Any) -> np.ndarray:
             own = q[:, a] * ((a == b) - q[:, b])
             matrix[:, a, :, b] = matrix[:, b, :, a] = weighted_gram(x, own)
     return matrix.reshape(p * k, p * k)
-
-
-def _add_squares(x: Any) -> Any:
-    return weighted_gram(x, np.ones(len(x))) if isinstance(x, np.ndarray) else x.T @ x
 
 
 def _largest_miss_chance(bounds: Bounds) -> float:

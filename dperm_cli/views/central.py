@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -15,14 +15,14 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.symmetric import pack_symmetric
 from dperm_cli.datasets.shared.row_rules import bound_rows, take_columns
 from dperm_cli.loops import box_muller, exact_scores, sgd
-from dperm_cli.losses.base import weighted_gram
+from dperm_cli.losses.base import gram
 from dperm_cli.losses.shared.score_units import ScoreUnits
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
 from dperm_cli.problem.record_names import NO_RECORD, batch_of
-from dperm_cli.problem.row_products import add_rows, is_single, slice_rows
-from dperm_cli.problem.split_rows import join_parts, sum_parts
+from dperm_cli.problem.row_products import add_rows, slice_rows
+from dperm_cli.problem.split_rows import join_parts
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
@@ -172,9 +172,8 @@ class CentralView:
         x, t = self.x, -self.loss.slope(np.zeros(len(self.y)), self.y)
         t = np.where(has_entries(x), t, 0.0)
         cross = add_rows(x, t)[:, None]
-        gram: Any = sum_parts(x, _add_squares, entries=x.shape[1] ** 2)
-        gram = gram.toarray() if sparse.issparse(gram) else gram
-        return np.block([[gram, cross], [cross.T, np.sum(t * t)]])
+        squares = gram(x)
+        return np.block([[squares, cross], [cross.T, np.sum(t * t)]])
 
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss with its regulariser at each row of [..., p], for laws of the gate."""
@@ -341,10 +340,6 @@ def _find_entries(x: Matrix) -> np.ndarray:
     for part in slice_rows(x):
         found[part] = np.any(x[part] != 0.0, axis=1)
     return found
-
-
-def _add_squares(x: Matrix) -> Matrix:
-    return weighted_gram(x, np.ones(len(x))) if is_single(x) else x.T @ x
 
 
 def clip_rows(rows: Matrix, bound: float) -> Matrix:
