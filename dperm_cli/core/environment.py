@@ -42,6 +42,7 @@ _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "u
 # New objects until garbage is looked for, and how often the older ones are looked at with them.
 _SELDOM = (200_000, 10, 10)
 _USUAL: list[tuple[int, int, int]] = []  # what Python had before ``settle``
+_OWN: list[bool] = []  # filled once a process that was settled looks for garbage as usual
 _AGAIN_SECONDS = 0.01  # until a signal that was lost is raised again
 
 Handler = Callable[[int, FrameType | None], Any] | int
@@ -100,6 +101,22 @@ def collect_as_usual() -> None:
     if _USUAL:
         gc.freeze()
         gc.set_threshold(*_USUAL.pop())
+        _OWN.append(True)
+
+
+@contextmanager
+def collect_seldom() -> Iterator[None]:
+    """While the block runs, look for garbage as seldom as ``settle`` has it: it imports a lot.
+
+    A process that is not dperm's own is left as it is.
+    """
+    before = gc.get_threshold()
+    if _OWN:
+        gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Load modules that libraries import and hardly ever use when something is taken from them.
 
 SciPy looks through all of NumPy when it is imported, also at NumPy's compiler of Fortran and at its
-test helpers; matplotlib imports a table of glyph names for figures in TeX. A small run has no use
-for any of them, and would spend a tenth of its time on them. Nor has it for docstrings that both
-libraries put together while they are imported.
+test helpers; matplotlib imports a table of glyph names for figures in TeX, and Pillow the names of
+what cameras write. A small run has no use for any of them, and would spend a tenth of its time on
+them. Nor has it for docstrings that both libraries put together while they are imported.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import ModuleType
 _WRITES_WORDS = "_update_set_signature_and_docstring"
 LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
+    "PIL.ExifTags",
 )  # fmt: skip
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 

@@ -96,6 +96,7 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
     dispatcher = njit(nogil=True, cache=KEEPS_CODE, error_model="numpy", **options)(function)
     _stamp(dispatcher)
     _need_no_room(dispatcher)
+    _read_without_tables(dispatcher)
     return dispatcher
 
 
@@ -141,3 +142,26 @@ def _need_no_room(dispatcher: Any) -> None:
             keep(signature, compiled)
 
     store.save_overload = keep_if_possible
+
+
+def _read_without_tables(dispatcher: Any) -> None:
+    """Read kept machine code without numba's tables of all that it can compile.
+
+    Numba fills them before it looks for kept code, which takes half as long as importing it. When
+    it compiles, it fills them by itself.
+    """
+    from numba.core.runtime.nrt import rtsys
+
+    store = dispatcher._cache
+    try:
+        load, pass_over = store._load_overload, store._guard_against_spurious_io_errors
+    except AttributeError:  # nothing is kept, or another release
+        return
+
+    def read(signature: Any, target: Any) -> Any:
+        rtsys.initialize(target)  # the code may ask it for memory
+        with pass_over():
+            return load(signature, target)
+        return None  # where the block met such an error
+
+    store.load_overload = read

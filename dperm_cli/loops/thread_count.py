@@ -11,15 +11,15 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from dperm_cli.core import processors
+
 _asked: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 @cache
 def cores() -> int:
     """Cores this process may use: those that it is bound to, within the limit of its container."""
-    import joblib  # 60 ms, and small loops do not ask
-
-    return joblib.cpu_count()
+    return processors.count()
 
 
 def count_threads() -> int:

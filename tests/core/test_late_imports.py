@@ -163,3 +163,15 @@ def test_garbage_is_looked_for_as_usual_once_cells_run():
         "gc.set_threshold(5, 5, 5); environment.collect_as_usual(); print(gc.get_threshold())"
     )
     assert run(program) == "True True True\n(5, 5, 5)\n"
+
+
+@pytest.mark.parametrize(("own", "shown"), [("", "True True"), ("settle", "False True")])
+def test_garbage_is_looked_for_seldom_in_a_report_of_a_process_of_its_own(own, shown):
+    program = "import gc; from dperm_cli.core import environment;"
+    program += "environment.settle(); environment.collect_as_usual();" if own else ""
+    program += (
+        "before = gc.get_threshold()\n"
+        "with environment.collect_seldom(): inside = gc.get_threshold()\n"
+        "print(inside == before, gc.get_threshold() == before)"
+    )
+    assert run(program) == shown + "\n"

@@ -47,6 +47,7 @@ LIBRARIES = (
 )  # fmt: skip
 # Where a name that Windows lacks stands, behind a question or a try.
 GUARDED = {
+    "core/processors.py": {"sched_getaffinity"},
     "core/system_calls.py": {"getuid", "fchown", "fchmod", "pthread_sigmask", "sysconf"},
     # in jobs of SLURM
     "runner/sweep/slurm_jobs.py": {"SIGUSR2"},

@@ -54,6 +54,35 @@ def test_numba_is_imported_with_the_first_call():
     subprocess.run([sys.executable, "-c", IMPORT_ALL], check=True)
 
 
+KEPT = """
+import sys
+import numpy as np
+from dperm_cli.loops import gaussian_noise, jit
+keys = np.zeros((1, 2), dtype=np.uint64)
+first = gaussian_noise.normals(keys, 0, 2, 3)
+hits = sum(gaussian_noise._normals.stats.cache_hits.values())
+print(first.tobytes().hex(), hits, "numba.np.linalg" in sys.modules)
+@jit.compile_loop
+def count(n):
+    seen = np.zeros(n)
+    for i in range(n):
+        seen[i] = np.sqrt(i * i)
+    return seen.sum()
+assert count(4) == 6.0 and "numba.np.linalg" in sys.modules
+"""
+
+
+@pytest.mark.skipif(not dperm_cli.loops.KEEPS_CODE, reason="no machine code is kept here")
+def test_kept_code_needs_no_tables_of_what_numba_compiles(tmp_path):
+    (tmp_path / "kept.py").write_text(KEPT)  # numba keeps code of files alone
+    words = [sys.executable, str(tmp_path / "kept.py")]
+    first, again = (
+        subprocess.run(words, capture_output=True, text=True, check=True) for _ in range(2)
+    )
+    numbers, hits, filled = again.stdout.split()
+    assert (numbers, hits, filled) == (first.stdout.split()[0], "1", "False")
+
+
 def list_operations():
     for found in pkgutil.iter_modules(dperm_cli.loops.__path__, "dperm_cli.loops."):
         for name, value in vars(importlib.import_module(found.name)).items():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dperm_cli.core import terminal
+from dperm_cli.core.environment import collect_seldom
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
 from dperm_cli.results.kept_report import Report, find_report, hash_inputs, keep_report
 from dperm_cli.results.ledger.remarks import summarise_remarks
@@ -37,7 +38,8 @@ def report_run(out: Path, figures: bool = True) -> Report:
     if known is not None:
         return known
     inputs = hash_inputs(out)
-    made = make_report(out, trust=True, figures=figures)
+    with collect_seldom():
+        made = make_report(out, trust=True, figures=figures)
     keep_report(out, figures, made, inputs)
     return made
 
