@@ -1,40 +1,118 @@
-"""The mean logistic loss of labels with known chances, for many margins, with fixed bits."""
+"""The mean logistic loss of labels with known chances, at one point, with fixed bits.
+
+Margins, losses and sums are computed in an order that depends on the numbers of rows and columns
+alone, so that no processor and no library of products changes their bits.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.loops.jit import compile_loop
+from dperm_cli.loops import vector_lanes as lanes
+from dperm_cli.loops.jit import compile_inline, compile_loop, fma
 from dperm_cli.loops.slopes import exp, log_of_one_plus
 
-
-def find_chances(z: np.ndarray) -> np.ndarray:
-    """s(z) = 1 / (1 + exp(-z)): the chances of a label 1 at log odds ``z`` [n]."""
-    out = np.empty(len(z))
-    _fill_chances(np.ascontiguousarray(z, dtype=float), out)
-    return out
+_BLOCK = 256  # rows whose margins are held at once
 
 
-def find_mean_losses(z: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """log(1 + exp(z)) - chance z: mean losses at margins ``z`` [n] where y = 1 has ``chances``."""
-    if z.shape != chances.shape or z.ndim != 1:  # the loop checks no bounds
-        raise ValueError(f"margins {z.shape} do not fit chances {chances.shape}")
-    out = np.empty(len(z))
-    _fill_mean_losses(
-        np.ascontiguousarray(z, dtype=float), np.ascontiguousarray(chances, dtype=float), out
-    )
-    return out
+def find_least(rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is known of labels y in {-1, 1} whose log odds are <x, best>.
+
+    Args:
+        rows: x [n, p].
+        best: The point [p].
+
+    Returns:
+        The chances s(z) = 1 / (1 + exp(-z)) of y = 1 [n], z = <x, best>, and the mean losses
+        log(1 + exp(z)) - s(z) z [n], which are the least of any margin.
+    """
+    x, point = _arrange(rows, best)
+    chances, least = np.empty(len(x)), np.empty(len(x))
+    _fill_least(x, point, chances, least)
+    return chances, least
+
+
+def sum_excess(
+    rows: np.ndarray, theta: np.ndarray, chances: np.ndarray, least: np.ndarray
+) -> tuple[float, float]:
+    """Sums over rows of log(1 + exp(z)) - chance z - least, z = <x, theta>, and of its square.
+
+    Args:
+        rows: x [n, p].
+        theta: The point [p].
+        chances: Of y = 1 [n].
+        least: What each mean loss is measured from [n].
+    """
+    x, point = _arrange(rows, theta)
+    if not chances.shape == least.shape == (len(x),):  # the loop checks no bounds
+        raise ValueError(f"rows {x.shape} do not fit chances {chances.shape}, {least.shape}")
+    found = np.zeros(8)
+    _add_excess(x, point, np.ascontiguousarray(chances), np.ascontiguousarray(least), found)
+    a, b, c, d = found.reshape(2, 4).T
+    total, square = (a + c) + (b + d)
+    return float(total), float(square)
+
+
+def _arrange(rows: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if rows.ndim != 2 or point.shape != (rows.shape[1],):
+        raise ValueError(f"rows {rows.shape} do not fit a point {point.shape}")
+    return np.ascontiguousarray(rows, dtype=float), np.ascontiguousarray(point, dtype=float)
+
+
+@compile_inline
+def _mean_loss(z, chance):
+    positive = z if z > 0.0 else 0.0
+    return (positive + log_of_one_plus(exp(-abs(z)))) - chance * z
+
+
+@compile_inline
+def _fill_margins(x, start, theta, z):
+    """z[i] <- <x_{start + i}, theta>, with the bits of ``lanes.dot``."""
+    p = theta.size
+    if p < 4:  # a vector would hold nothing
+        for i in range(z.size):
+            total = 0.0
+            for k in range(p):
+                total = fma(x[start + i, k], theta[k], total)
+            z[i] = total
+    else:
+        for i in range(z.size):
+            z[i] = lanes.dot(x, (start + i) * p, theta, 0, p)
 
 
 @compile_loop
-def _fill_chances(z, out):
-    for i in range(z.size):
+def _fill_least(x, theta, chances, least):
+    """chances and least [n] of rows x [n, p]."""
+    n = x.shape[0]
+    z = np.empty(n)
+    _fill_margins(x, 0, theta, z)
+    for i in range(n):
         e = exp(-abs(z[i]))
-        out[i] = (1.0 if z[i] >= 0.0 else e) / (1.0 + e)
+        chances[i] = (1.0 if z[i] >= 0.0 else e) / (1.0 + e)
+    for i in range(n):
+        least[i] = _mean_loss(z[i], chances[i])
+
+
+@compile_inline
+def _turn_into_excess(z, chances, least):
+    for i in range(z.size):  # alone, so that it vectorises
+        z[i] = _mean_loss(z[i], chances[i]) - least[i]
 
 
 @compile_loop
-def _fill_mean_losses(z, chances, out):
-    for i in range(z.size):
-        positive = z[i] if z[i] > 0.0 else 0.0
-        out[i] = (positive + log_of_one_plus(exp(-abs(z[i])))) - chances[i] * z[i]
+def _add_excess(x, theta, chances, least, found):
+    """found [8]: four sums of the excess, of every fourth row, and four of its squares."""
+    n = x.shape[0]
+    block = np.empty(_BLOCK + 3)
+    total, square = lanes.load(found, 0), lanes.load(found, 4)
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        z = block[: stop - start]
+        _fill_margins(x, start, theta, z)
+        _turn_into_excess(z, chances[start:stop], least[start:stop])
+        block[z.size : z.size + 3] = 0.0
+        for i in range(0, z.size, 4):
+            one = lanes.load(block, i)
+            total, square = lanes.add(total, one), lanes.mul_add(one, one, square)
+    lanes.store(found, 0, total)
+    lanes.store(found, 4, square)

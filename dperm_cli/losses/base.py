@@ -68,8 +68,10 @@ class PerRecord(Plugin, CheckedFields):
         sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
             (1 + bias) / 2 and else -1.
         best_mean: ``best_mean(bias)``, the z where that mean is least.
-        odds_mean: ``odds_mean(z, likely)``, the mean loss where y is 1 with probability ``likely``,
-            for a loss whose mean is least at the log odds.
+        odds_least: ``odds_least(rows, best)`` where the log odds of y = 1 are <x, best>, for a loss
+            whose mean is least there: the probability of y = 1 [n], and the least mean loss [n].
+        odds_excess: ``odds_excess(rows, theta, likely, least)``: two sums over rows, of the mean
+            loss at theta less ``least`` where y is 1 with probability ``likely``, and its square.
         noise_excess: ``noise_excess(off, width)``, the mean loss less its least value at a
             distance ``off`` from the middle of targets, which are uniform within ``width`` of it.
         mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss at ``to`` of each row and its
@@ -111,7 +113,8 @@ class PerRecord(Plugin, CheckedFields):
     wide_margin: ClassVar[float | None] = None
     sign_mean: Any = None
     best_mean: Any = None
-    odds_mean: Any = None
+    odds_least: Any = None
+    odds_excess: Any = None
     noise_excess: Any = None
     mirrored_excess: Any = None
     cube_excess: Any = None

@@ -89,9 +89,15 @@ class Logistic(Glm):
         with np.errstate(divide="ignore"):
             return np.log1p(bias) - np.log1p(-bias)
 
-    def odds_mean(self, z: np.ndarray, likely: np.ndarray) -> np.ndarray:
-        """softplus(z) - likely z: the mean loss where the label is 1 with chance ``likely``."""
-        return log_odds.find_mean_losses(z, likely)
+    def odds_least(self, rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """s(z) and softplus(z) - s(z) z at each row, z = <x, best>: the chance and the least."""
+        return log_odds.find_least(rows, best)
+
+    def odds_excess(
+        self, rows: np.ndarray, theta: np.ndarray, likely: np.ndarray, least: np.ndarray
+    ) -> tuple[float, float]:
+        """Sums of softplus(z) - likely z - least, z = <x, theta>, and of its square."""
+        return log_odds.sum_excess(rows, theta, likely, least)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

@@ -21,13 +21,13 @@ djw12_corners does).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core.memo import MIB, memoise
-from dperm_cli.loops import log_odds
 from dperm_cli.problem.data import Data
 
 ROWS, ENTRIES = 1 << 17, 1 << 24  # most rows, and most entries, of the fresh sample
@@ -61,19 +61,23 @@ def excess_risk(
         return None
     if loss.cube_excess is not None and dataset.cube_half_side is not None:
         return loss.cube_excess(dataset.cube_half_side, np.abs(theta - best)), 0.0
+    if dataset.law == "log_odds" and loss.odds_excess is not None:
+        known = best.tobytes()
+        rows, (likely, least) = _rows(dataset, known), _at_the_best(dataset, loss, known)
+        total, square = loss.odds_excess(rows, theta, likely, least)
+        mean = total / len(rows)
+        deviation = math.sqrt(max(0.0, square / len(rows) - mean * mean))
+        return max(mean, 0.0), deviation / math.sqrt(len(rows) - 1.0)
     terms = _terms(dataset, loss, best, theta)
     if terms is None:
         return None
     mean = float(np.mean(terms))
-    return max(mean, 0.0), float(np.std(terms)) / np.sqrt(len(terms) - 1.0)
+    return max(mean, 0.0), float(np.std(terms)) / math.sqrt(len(terms) - 1.0)
 
 
 def _terms(dataset: Any, loss: Any, best: np.ndarray, theta: np.ndarray) -> np.ndarray | None:
     """The excess at each fresh row; None for a law whose minimiser is not the loss's."""
     known = best.tobytes()
-    if dataset.law == "log_odds" and loss.odds_mean is not None:
-        likely, least = _at_the_best(dataset, loss, known)
-        return loss.odds_mean(_rows(dataset, known) @ theta, likely) - least
     if dataset.law == "even_noise" and loss.noise_excess is not None:
         off, noise = _rows(dataset, known) @ (theta - best), float(dataset.noise)
         return _in_blocks(lambda z: loss.noise_excess(z, noise), off)
@@ -99,7 +103,5 @@ def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
 
 @memoise(budget=128 * MIB)
 def _at_the_best(dataset: Any, loss: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """s(z*) and softplus(z*) - s(z*) z* of each fresh row; they do not depend on theta."""
-    z = _rows(dataset, minimiser) @ np.frombuffer(minimiser)
-    likely = log_odds.find_chances(z)
-    return likely, loss.odds_mean(z, likely)
+    """The chance and the least mean loss of each fresh row; they do not depend on theta."""
+    return loss.odds_least(_rows(dataset, minimiser), np.frombuffer(minimiser))

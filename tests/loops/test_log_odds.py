@@ -2,47 +2,103 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from dperm_cli.loops import log_odds
+from dperm_cli.loops import vector_lanes as lanes
+from dperm_cli.loops.jit import compile_loop
 
 MARGINS = np.concatenate(
     [np.linspace(-40.0, 40.0, 4001), [-700.0, -1e-300, 0.0, 1e-12, 700.0, 1e4]]
 )
+ONE = np.ones(1)
+
+
+def at_margins(z):
+    """Rows of one column: their margin at the point 1 is the entry."""
+    return np.asarray(z, dtype=float).reshape(-1, 1)
+
+
+def mean_losses(z, chances):
+    return chances * np.logaddexp(0.0, -z) + (1.0 - chances) * np.logaddexp(0.0, z)
 
 
 def test_chances_are_the_logistic_function():
-    found = log_odds.find_chances(MARGINS)
-    np.testing.assert_allclose(found, expit(MARGINS), rtol=1e-15, atol=1e-307)
-    assert np.all((found >= 0.0) & (found <= 1.0))
+    chances, least = log_odds.find_least(at_margins(MARGINS), ONE)
+    np.testing.assert_allclose(chances, expit(MARGINS), rtol=1e-15, atol=1e-307)
+    assert np.all((chances >= 0.0) & (chances <= 1.0))
+    middle = np.abs(MARGINS) < 30.0
+    known = mean_losses(MARGINS, chances)
+    np.testing.assert_allclose(least[middle], known[middle], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.25, 1.0])
 def test_a_mean_loss_is_that_of_the_two_labels(chance):
-    found = log_odds.find_mean_losses(MARGINS, np.full(len(MARGINS), chance))
-    known = chance * np.logaddexp(0.0, -MARGINS) + (1.0 - chance) * np.logaddexp(0.0, MARGINS)
-    np.testing.assert_allclose(found, known, rtol=1e-14, atol=1e-14)
+    for z in MARGINS[::7]:
+        found = log_odds.sum_excess(at_margins([z]), ONE, np.array([chance]), np.zeros(1))[0]
+        assert found == pytest.approx(mean_losses(z, chance), rel=1e-14, abs=1e-14)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 16, 37])
+@pytest.mark.parametrize("n", [1, 3, 4, 255, 256, 257, 1001])
+def test_sums_are_those_of_the_rows(n, p):
+    rng = np.random.default_rng([n, p])
+    rows, best, theta = rng.standard_normal((n, p)), *rng.standard_normal((2, p))
+    chances, least = log_odds.find_least(rows, best)
+    terms = mean_losses(rows @ theta, expit(rows @ best))
+    terms -= mean_losses(rows @ best, expit(rows @ best))
+    total, square = log_odds.sum_excess(rows, theta, chances, least)
+    assert total == pytest.approx(math.fsum(terms), rel=1e-12)
+    assert square == pytest.approx(math.fsum(terms**2), rel=1e-12)
+    assert log_odds.sum_excess(rows, best, chances, least) == (0.0, 0.0)
+    assert log_odds.sum_excess(np.asfortranarray(rows), theta, chances, least) == (total, square)
 
 
 def test_nothing_is_less_than_at_the_log_odds():
-    rng = np.random.default_rng(3)
-    best = 3.0 * rng.standard_normal(1000)
-    chances = log_odds.find_chances(best)
-    least = log_odds.find_mean_losses(best, chances)
-    for move in (-1.0, -1e-3, 1e-3, 1.0):
-        assert np.all(log_odds.find_mean_losses(best + move, chances) > least)
+    best = 3.0 * np.random.default_rng(3).standard_normal(1000)
+    for z in best:
+        chances, least = log_odds.find_least(at_margins([z]), ONE)
+        for move in (-1.0, -1e-3, 1e-3, 1.0):
+            assert log_odds.sum_excess(at_margins([z + move]), ONE, chances, least)[0] > 0.0
 
 
 def test_bits_do_not_depend_on_the_neighbours():
-    chances = np.full(len(MARGINS), 0.3)
-    whole = log_odds.find_mean_losses(MARGINS, chances)
-    for at in range(0, len(MARGINS), 97):
-        one = log_odds.find_mean_losses(MARGINS[at : at + 1].copy(), chances[:1])
-        assert one[0] == whole[at]
+    rows = np.random.default_rng(1).standard_normal((1003, 3))
+    best, theta = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.2, 0.3])
+    chances, least = log_odds.find_least(rows, best)
+    for at in range(0, 1003, 97):
+        one = slice(at, at + 1)
+        assert np.array_equal(log_odds.find_least(rows[one], best), [chances[one], least[one]])
+    other = rows.copy()
+    other[5] = -rows[5]  # one of the rows that the second lane adds up
+    moved = log_odds.sum_excess(other, theta, chances, least)
+    again = log_odds.sum_excess(other[np.arange(1003)], theta, chances, least)
+    assert moved == again != log_odds.sum_excess(rows, theta, chances, least)
 
 
-def test_lengths_have_to_fit():
+@compile_loop
+def _dot(a, b):
+    return lanes.dot(a, 0, b, 0, a.size)
+
+
+def test_margins_of_short_rows_have_the_bits_of_all_others():
+    rng = np.random.default_rng(2)
+    for p in (1, 2, 3):
+        for row, theta in zip(*rng.standard_normal((2, 50, p)), strict=True):
+            known = log_odds.find_least(at_margins([_dot(row, theta)]), ONE)
+            assert np.array_equal(log_odds.find_least(row.reshape(1, p), theta), known)
+
+
+@pytest.mark.parametrize("point", [np.zeros(3), np.zeros((2, 1)), np.zeros(0)])
+def test_shapes_have_to_fit(point):
+    rows = np.zeros((5, 2))
     with pytest.raises(ValueError, match="do not fit"):
-        log_odds.find_mean_losses(MARGINS, np.zeros(3))
+        log_odds.find_least(rows, point)
+    with pytest.raises(ValueError, match="do not fit"):
+        log_odds.sum_excess(rows, point, np.zeros(5), np.zeros(5))
+    with pytest.raises(ValueError, match="do not fit"):
+        log_odds.sum_excess(rows, np.zeros(2), np.zeros(5), np.zeros(4))
