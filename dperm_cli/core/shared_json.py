@@ -10,6 +10,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+_Last = tuple[list[str], list[Any], list[str]]  # keys as they are written, values, and their texts
+_NEVER = object()
+
 
 class SharedJson:
     """Writes mappings with words for keys as ``write`` would, sorted by their keys.
@@ -25,17 +28,25 @@ class SharedJson:
 
     def __init__(self, write: Callable[[Any], str]) -> None:
         self._write = write
-        # the last value of each key beside its text: its id is no other's while it lives
-        self._last: dict[str, tuple[Any, str]] = {}
+        self._last: dict[tuple[Any, ...], _Last | None] = {}  # by the keys, in their order
 
     def write(self, value: Any) -> str:
         """The text of a value: of its parts, where it is a mapping with words for keys."""
-        if not (isinstance(value, Mapping) and all(type(key) is str for key in value)):
+        last = self._find_last(value) if isinstance(value, Mapping) else None
+        if last is None:
             return self._write(value)
-        return "{" + ",".join([self._write_part(key, value[key]) for key in sorted(value)]) + "}"
+        order, parts, texts = last
+        for place, key in enumerate(order):
+            part = value[key]
+            if part is not parts[place]:  # parts are kept: an id is no other's while it lives
+                parts[place], texts[place] = part, f"{json.dumps(key)}:{self._write(part)}"
+        return "{" + ",".join(texts) + "}"
 
-    def _write_part(self, key: str, value: Any) -> str:
-        last = self._last.get(key)
-        if last is None or last[0] is not value:
-            last = self._last[key] = value, f"{json.dumps(key)}:{self._write(value)}"
-        return last[1]
+    def _find_last(self, value: Mapping[Any, Any]) -> _Last | None:
+        """What was written last of a mapping with these keys; None where one is no word."""
+        keys = tuple(value)
+        if keys not in self._last:
+            new = [_NEVER] * len(keys), [""] * len(keys)
+            is_plain = all(type(key) is str for key in keys)
+            self._last[keys] = (sorted(keys), *new) if is_plain else None
+        return self._last[keys]

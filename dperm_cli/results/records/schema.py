@@ -60,6 +60,7 @@ OPTIONAL: tuple[str, ...] = (
     "bound_released", "bound_released_95",
 )  # fmt: skip
 # Of the kinds that hold one plain value: the types that are taken, and the type of the value.
+_PLAIN_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _PLAIN: dict[str, tuple[Any, type]] = {
     "text": (str, str),
     "int": (Integral, int),
@@ -150,8 +151,7 @@ def replace_nonfinite(value: Any) -> Any:
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys; infinities and nan become words."""
-    plain = replace_nonfinite(value)
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _PLAIN_JSON.encode(replace_nonfinite(value))
 
 
 def json_lines(rows: Iterable[Any]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar
@@ -207,6 +208,7 @@ class Privacy(CheckedFields):
 
 
 STUDY_KEYS = tuple(fields_of(StudyKeys))
+_MOST_FIRSTS = 1000  # cells that others are compared with, when a study is planned
 # keys of maps that are set one by one: ``limits.memory=4GB``
 MAPS = ("limits",)
 
@@ -330,6 +332,37 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     _check_task(cell)
     public_radius.check_rule(cell)
     return cell
+
+
+def build_cells(configs: Sequence[dict[str, Any]]) -> Iterator[Cell]:
+    """The cell of each configuration. Those that differ in their seed alone are checked once.
+
+    Args:
+        configs: Composed configurations, which share the values that they have in common.
+    """
+    built: dict[str, Any] = {}
+    firsts: dict[tuple[int, ...], Cell] = {}
+    for config in configs:
+        # the configurations keep the values: an id is no other's while they live
+        others = tuple([id(value) for key, value in config.items() if key != "seed"])
+        first = firsts.get(others)
+        if first is not None:
+            yield _seed_anew(first, config["seed"])
+            continue
+        cell = build_cell(config, built)
+        if len(firsts) < _MOST_FIRSTS and plugin_objects.is_shipped(config["mechanism"]):
+            firsts[others] = cell
+        yield cell
+
+
+def _seed_anew(cell: Cell, seed: Any) -> Cell:
+    """The same cell with another seed; itself under ``noise=secure``, which has none."""
+    if cell.seed is None:
+        return cell
+    own = {**cell.config, "seed": canonical(seed)}
+    found = copy.copy(cell)  # ``replace`` would set every field: there may be 100,000 cells
+    vars(found).update(seed=fields_of(CellKeys)["seed"].check(seed), config=own)
+    return found
 
 
 def _check_set(made: dict[str, Any], config: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.catalogue import GROUPS
-from dperm_cli.core.digests import hash_facts, hash_parts, write_facts
+from dperm_cli.core.digests import FACTS_SIZE, hash_each, hash_parts, write_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.shared_json import SharedJson
 from dperm_cli.results.records.given_names import join_names
@@ -105,10 +105,9 @@ def plan_study(request: Request) -> Study:
         raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
     chosen = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     configs = _configure_cells(chosen, composer)
-    built: dict[str, Any] = {}
     cells = distinct(
-        replace(cell_schema.build_cell(config, built), names=composer.find_own(values))
-        for config, values in zip(configs, chosen, strict=True)
+        replace(cell, names=names) if (names := composer.find_own(values)) else cell
+        for cell, values in zip(cell_schema.build_cells(configs), chosen, strict=True)
     )
     _check_seed(settings, cells)
     return _study(cells, configs[0])
@@ -160,10 +159,10 @@ def _check_seed(settings: Mapping[str, Setting], cells: tuple[cell_schema.Cell, 
 
 def check_sampler(request: Request, cells: tuple[cell_schema.Cell, ...]) -> None:
     """InputError for a sampler that was typed, where no cell of the study draws by one."""
-    if any(plugin_objects.uses_sampler(cell.config["mechanism"]) for cell in cells):
-        return
     for setting in request.settings:
         if setting.key.partition(".")[0] == "sampler" and setting.values != ("auto",):
+            if any(plugin_objects.uses_sampler(cell.config["mechanism"]) for cell in cells):
+                return
             names = ", ".join(dict.fromkeys(cell.mechanism_name for cell in cells))
             allowed = f"{names} draws from no law; a sampler is for mechanism=exponential"
             raise InputError(setting.key, setting.values[0], allowed)
@@ -193,7 +192,7 @@ def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer)
 def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
     """The composed configuration of one cell."""
     config = _configure_groups({k: v for k, v in values.items() if is_of_group(k)}, composer)
-    return _set_run_keys(config, values)
+    return _set_run_keys(config, {k: v for k, v in values.items() if not is_of_group(k)})
 
 
 def is_of_group(key: str) -> bool:
@@ -202,15 +201,17 @@ def is_of_group(key: str) -> bool:
 
 
 def _configure_cells(chosen: Sequence[dict[str, Any]], composer: Composer) -> list[dict[str, Any]]:
-    """The configuration of each cell; those with the same values of groups share these."""
+    """The configuration of each cell, all with the same keys; equal values of groups are shared."""
     shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+    of_groups = [key for key in chosen[0] if is_of_group(key)]
+    of_run = [key for key in chosen[0] if not is_of_group(key)]
     found = []
     for values in chosen:
-        own = {key: value for key, value in values.items() if is_of_group(key)}
-        key = tuple(map(id, own.values()))  # values of an axis, which live as long as ``chosen``
-        if key not in shared:
-            shared[key] = _configure_groups(own, composer)
-        found.append(_set_run_keys(shared[key], values))
+        # values of an axis, which live as long as ``chosen``
+        same = tuple([id(values[key]) for key in of_groups])
+        if same not in shared:
+            shared[same] = _configure_groups({key: values[key] for key in of_groups}, composer)
+        found.append(_set_run_keys(shared[same], {key: values[key] for key in of_run}))
     return found
 
 
@@ -231,11 +232,10 @@ def _configure_groups(values: dict[str, Any], composer: Composer) -> dict[str, A
     return config
 
 
-def _set_run_keys(composed: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+def _set_run_keys(composed: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """A configuration with the values of keys that belong to no group."""
-    own = {key: value for key, value in values.items() if not is_of_group(key)}
     config = {**composed, **own}
-    if config["save"] not in (None, "none") and "trials" not in values:
+    if config["save"] not in (None, "none") and "trials" not in own:
         config["trials"] = 1  # what leaves is one release, and no other is spent for it
     return config
 
@@ -265,4 +265,11 @@ def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:
     mechanisms = list(dict.fromkeys(cell.mechanism_name for cell in cells))
     datasets = list(dict.fromkeys(cell.config["dataset"]["name"] for cell in cells))
     words = [*datasets[:2], *mechanisms[:2]]
-    return f"{'-'.join(words)}-{hash_facts([cell.config for cell in cells])[:8]}"
+    return f"{'-'.join(words)}-{_hash_configs(cells)[:8]}"
+
+
+def _hash_configs(cells: Sequence[cell_schema.Cell]) -> str:
+    """``hash_facts`` of the list of all configurations, of which few are in memory as text."""
+    texts = SharedJson(write_facts)
+    parts = (("," if place else "") + texts.write(cell.config) for place, cell in enumerate(cells))
+    return hash_each(itertools.chain("[", parts, "]"), FACTS_SIZE)
