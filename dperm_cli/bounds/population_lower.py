@@ -7,6 +7,7 @@ on a ball. Proofs: docs/proofs/_hidden_directions.md, Theorem D.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import bdtr, betainc
@@ -53,12 +54,16 @@ def find_private_risk(privacy: Privacy, n: int, p: int) -> float:
     is the share of the sign that a release of K such records can show.
     """
 
-    def value(b: float) -> float:
-        return b / math.sqrt(p) * (1.0 - math.sqrt(_mean_share(privacy, n, b / p)))
+    def find_values(chances: list[float]) -> list[float]:
+        shares = _find_mean_shares(privacy, n, [b / p for b in chances])
+        both = zip(chances, shares, strict=True)
+        return [b / math.sqrt(p) * (1.0 - math.sqrt(share)) for b, share in both]
 
     most = p * privacy.last(n, 1) / n
-    best = max(_spread(1e-3 * most, most), key=value)
-    return max(0.0, *map(value, _spread(0.7 * best, 1.4 * best)))
+    tried = _spread(1e-3 * most, most)
+    found = find_values(tried)
+    best = tried[found.index(max(found))]
+    return max(0.0, *find_values(_spread(0.7 * best, 1.4 * best)))
 
 
 def _spread(low: float, high: float, count: int = _TRIED) -> list[float]:
@@ -66,15 +71,30 @@ def _spread(low: float, high: float, count: int = _TRIED) -> list[float]:
     return [float(b) for b in np.unique(np.minimum(np.geomspace(low, high, count), 1.0))]
 
 
-def _mean_share(privacy: Privacy, n: int, chance: float) -> float:
-    """An upper bound on E V(K): V grows in K, so that a group of numbers counts as its largest."""
+def _find_mean_shares(privacy: Privacy, n: int, chances: Sequence[float]) -> list[float]:
+    """An upper bound on E V(K) for each chance, K of law Bin(n, chance).
+
+    V grows in K, so that a group of numbers counts as its largest.
+    """
+    ends = [_list_ends(n, chance) for chance in chances]
+    sizes = [len(some) for some in ends]
+    every = np.concatenate(ends)
+    below = bdtr(every, n, np.repeat(chances, sizes))
+    shares = np.where(every > 0, privacy.square(1, np.maximum(every, 1)), 0.0)
+    found, start = [], 0
+    for size in sizes:
+        own = slice(start, start + size)
+        masses, start = np.diff(below[own], prepend=0.0), start + size
+        rest = 1.0 - float(np.sum(masses))  # of larger numbers, which count as if all were shown
+        found.append(float(masses @ shares[own]) + max(0.0, rest))
+    return [min(1.0, share * (1.0 + ROOM)) for share in found]
+
+
+def _list_ends(n: int, chance: float) -> np.ndarray:
+    """The largest of each group of likely numbers of records, of law Bin(n, chance)."""
     reach = _DEVIATIONS * math.sqrt(n * chance) + 20.0
     low, high = max(0.0, n * chance - reach), min(float(n), math.ceil(n * chance + reach))
-    ends = np.unique(np.linspace(low, high, MOST_COUNTS).astype(np.int64))
-    masses = np.diff(np.append(0.0, bdtr(ends, n, chance)))
-    shares = np.where(ends > 0, privacy.square(1, np.maximum(ends, 1)), 0.0)
-    rest = 1.0 - float(np.sum(masses))  # of larger numbers, which count as if all were shown
-    return min(1.0, (float(masses @ shares) + max(0.0, rest)) * (1.0 + ROOM))
+    return np.unique(np.linspace(low, high, MOST_COUNTS).astype(np.int64))
 
 
 @lower_bound("Le Cam", _check_ball, check_unregularised, quantity="population_risk")

@@ -50,7 +50,7 @@ def test_mean_shares_are_sums_over_the_law(n, chance):
     counts = np.arange(n + 1)
     shares = np.where(counts > 0, law.square(1, np.maximum(counts, 1)), 0.0)
     exact = float(binom.pmf(counts, n, chance) @ shares)
-    found = population_lower._mean_share(law, n, chance)
+    found = population_lower._find_mean_shares(law, n, [0.5 * chance, chance])[1]
     assert exact - 1e-12 <= found <= exact * 1.03 + 1e-9
 
 
