@@ -156,11 +156,16 @@ def blame_strangers(path: Path) -> Iterator[None]:
 
 def intact(data: bytes) -> bool:
     """True when the bytes match the checksum they carry."""
+    digest = read_checksum(data)
+    return digest is not None and hash_sha256(_with_digest(data, _BLANK)).encode() == digest
+
+
+def read_checksum(data: bytes) -> bytes | None:
+    """The digits of the checksum that a file carries; None where it has none."""
     start = data.rfind(_MARK) + len(_MARK)
     if start < len(_MARK) or start + 64 > len(data):
-        return False
-    digest = data[start : start + 64]
-    return hash_sha256(_with_digest(data, _BLANK)).encode() == digest
+        return None
+    return data[start : start + 64]
 
 
 def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:

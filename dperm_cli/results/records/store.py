@@ -27,9 +27,11 @@ from dperm_cli.results.record_format import (
     has_true_content,
     intact,
     is_of_cell,
+    read_checksum,
     read_footer,
     read_status,
 )
+from dperm_cli.results.records import written_rows
 from dperm_cli.results.records.schema import STATUSES, normalise_all
 from dperm_cli.results.study_files import MANIFEST, RECORD, RECORDS
 
@@ -88,7 +90,9 @@ class Store:
         _check_rows(cell, full)
         _check_release(cell, full)
         self._log(cell, full)
-        write_atomically(path, encode(full, code), sync)
+        data = encode(full, code)
+        write_atomically(path, data, sync)
+        written_rows.keep(read_checksum(data) or b"", full)
 
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         new = release_log.make_entry(cell, rows) if release_log.has_fresh_noise(rows) else None
@@ -201,7 +205,9 @@ class Snapshot(Store):
     def _read_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
         if cell not in self._read:
             state, data = self._load(cell)
-            rows = None if data is None else decode_file(self.path(cell), data)
+            rows = None if data is None else written_rows.find(read_checksum(data) or b"")
+            if data is not None and rows is None:
+                rows = decode_file(self.path(cell), data)
             self._read[cell] = state, rows
         return self._read[cell]
 

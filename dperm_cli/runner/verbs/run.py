@@ -29,6 +29,7 @@ from dperm_cli.results.records import given_names, manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
+from dperm_cli.results.records.written_rows import hold_rows
 from dperm_cli.results.study_files import EVERY, MANIFEST
 from dperm_cli.runner.cells import prepared_cell
 from dperm_cli.runner.cells.prepared_cell import Prepared
@@ -130,7 +131,7 @@ def run_study(
         study: The cells, and where they go.
         make_report: Writes the tables, figures and ledger of the study's folder.
     """
-    with hold_machine(study):
+    with hold_machine(study), hold_rows():
         return _run_study(arguments, study, make_report)
 
 
