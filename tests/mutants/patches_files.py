@@ -177,9 +177,11 @@ if config['noise'] == 'secure':
         "the record comes before the log", "store.Store.write",
         """\
 self._log(cell, full)
-write_atomically(path, encode(full, code), sync)""",
+data = encode(full, code)
+write_atomically(path, data, sync)""",
         """\
-write_atomically(path, encode(full, code), sync)
+data = encode(full, code)
+write_atomically(path, data, sync)
 self._log(cell, full)""",
         "logs",
     ),
