@@ -18,7 +18,7 @@ from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.runner.cells import kernel_cells, plugin_columns
 from dperm_cli.runner.cells.cell_budget import delta_of, kind_of
-from dperm_cli.runner.cells.record_digest import identify_code, name_record
+from dperm_cli.runner.cells.record_digest import identify_code, list_modules, name_record
 from dperm_cli.runner.compose import cell_schema, public_radius
 
 # The modules that make a record, beside those of the cell's own parts.
@@ -97,7 +97,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         problem, own = made.problem, made.kernel
         read = [problem.data.fingerprint, "" if own is None else own.points_name]
     plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
-    makers = *MADE_BY, *plugins
+    makers = sorted(list_modules(*MADE_BY, *plugins))
     outside = plugin_columns.list_digests(*plugins)
     key = name_record([cell.config, data.identity, *read, *outside], *makers)
     if cell.population is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from types import MappingProxyType
 
 from dperm_cli.core import cache_contents, plugin_sources
 from dperm_cli.core.files import remove_abandoned
@@ -25,15 +26,19 @@ def run_cells(
     store: Store,
     force: bool = False,
     options: Options | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> Tally:
-    """Run what has no record yet; what is finished stays, whatever happens to this process."""
+    """Run what has no record yet; what is finished stays, whatever happens to this process.
+
+    ``states`` are those of records that have just been looked at.
+    """
     options = options or Options()
     by_key = {item.key: item for item in prepared}
     _tidy_cache()
     with hold_lease(store.out), SweepMeter.open(len(by_key)) as shown:
         todo = []
         for item in by_key.values():
-            status = None if force else store.status(item.key)
+            status = None if force else states.get(item.key) or store.status(item.key)
             if status in FINISHED:
                 shown.finish_cell(Outcome(item.key, status, looked_up=True), label(item))
             else:

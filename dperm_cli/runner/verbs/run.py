@@ -145,7 +145,8 @@ def _run_study(
     out = Path(study.out)
     check_folder(out)
     store, keys, is_new = Store(out), [item.key for item in prepared], not out.exists()
-    todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
+    states = {} if study.keys.force else {key: store.status(key) for key in keys}
+    todo = [item for item in prepared if states.get(item.key, "absent") in ("absent", "broken")]
     if model is not None and todo:
         model.check_free()
     preflight.check_loaded(todo, study.keys, out)
@@ -156,7 +157,7 @@ def _run_study(
         names = given_names.write_names({item.key: item.cell.names for item in prepared})
         facts = {"study": study.name, **names, **_list_plugins()}
         store.write_manifest(manifest.build(keys, words, facts))
-        tally = run_cells(prepared, store, study.keys.force, study.keys)
+        tally = run_cells(prepared, store, study.keys.force, study.keys, states)
         made = make_report()
         kept = model is None or (not tally.failed_count and model.save(store))
         return StudyRun(prepared[0], tally, made, not kept)
