@@ -283,7 +283,9 @@ def test_designs_and_kinds():
     assert {stop.row["radius"] for stop in walk.stops} == {1.0, 10.0, 1e6, 1e12}
     assert ("loss=hinge", dict(walk.missing)["loss=hinge"]) in walk.missing
     assert all(stop.kinds[0] in ALONE and len(stop.kinds) == 2 for stop in walk.stops)
-    assert {stop.row["noise"] for stop in walk.stops} == {"research"}  # it has no secure form
+    assert {stop.row["noise"] for stop in walk.stops} == {"research", "secure"}
+    walk = audit_grid.walk("phased_erm", quick=True)  # it has no secure form
+    assert {stop.row.get("noise", "research") for stop in walk.stops} == {"research"}
     rows = [{"a": k % 3, "b": k % 5} for k in range(30)]
     kinds = audit_grid.assign_kinds(rows, 4)
     assert {kind for chosen in kinds for kind in chosen} == set(KINDS)
