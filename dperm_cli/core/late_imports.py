@@ -9,16 +9,19 @@ them. Nor has it for docstrings that both libraries put together while they are 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 _WRITES_WORDS = "_update_set_signature_and_docstring"
 LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
     "PIL.ExifTags",
 )  # fmt: skip
+_LOADING = threading.RLock()
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 
 
@@ -32,13 +35,52 @@ class _LateFinder:
         """As Python's own finder; None for every other module."""
         if name not in LATE and name != _SCIPY_WORDS:
             return None
-        from importlib.util import LazyLoader
-
         found = PathFinder.find_spec(name, path, target)
         if found is not None and found.loader is not None:
-            wrap = _ScipyLoader if name == _SCIPY_WORDS else LazyLoader
+            wrap = _ScipyLoader if name == _SCIPY_WORDS else _LateLoader
             found.loader = wrap(found.loader)
         return found
+
+
+class _LateModule(ModuleType):
+    """A module whose code runs when something is taken from it, while other threads wait.
+
+    Before Python 3.12 the module of ``importlib.util.LazyLoader`` shows them what is there so far.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        """Run the module's code; afterwards this is a module like any other."""
+        spec = object.__getattribute__(self, "__spec__")
+        with _LOADING:
+            state = spec.loader_state
+            if state is not None and not state["begun"]:  # else: asked for by its own code
+                state["begun"] = True
+                try:
+                    spec.loader.exec_module(self)
+                except BaseException:
+                    state["begun"] = False  # whoever asks next tries again
+                    raise
+                spec.loader_state = None
+                object.__setattr__(self, "__class__", ModuleType)
+        return object.__getattribute__(self, name)
+
+
+class _LateLoader(Loader):
+    """Makes a ``_LateModule`` of a module that the usual loader would load at once."""
+
+    def __init__(self, usual: Loader) -> None:
+        self._usual = usual
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the usual loader."""
+        return self._usual.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing yet."""
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._usual
+        module.__spec__.loader_state = {"begun": False}
+        module.__class__ = _LateModule
 
 
 class _ScipyLoader(Loader):

@@ -22,11 +22,11 @@ late_imports.load_late()
 assert sys.meta_path.count(late_imports._LateFinder) == 1
 import scipy.special
 for name in set(late_imports.LATE) & set(sys.modules):
-    assert type(sys.modules[name]).__name__ == "_LazyModule", name
+    assert type(sys.modules[name]).__name__ == "_LateModule", name
 import matplotlib.figure  # masked arrays are used there
 import matplotlib.dviread
 for name in set(late_imports.LATE) & set(sys.modules) - {"numpy.ma"}:
-    assert type(sys.modules[name]).__name__ == "_LazyModule", name
+    assert type(sys.modules[name]).__name__ == "_LateModule", name
 assert "numpy.f2py.crackfortran" not in sys.modules
 import numpy.f2py, numpy.testing, fontTools.agl
 numpy.testing.assert_allclose([1.0], [1.0])
@@ -153,6 +153,67 @@ def test_a_program_that_imports_dperm_is_left_as_it_is():
     program = "import sys, gc; before = [*sys.meta_path, gc.get_threshold()]; import dperm_cli.cli"
     asked = "print([*sys.meta_path, gc.get_threshold()] == before)"
     assert run(f"{program}; {asked}") == "True\n"
+
+
+SLOW = """
+import time
+first = 1
+time.sleep(0.3)
+from late_package import inner
+last = first + inner.value
+"""
+THREADS = """
+import sys, threading
+from dperm_cli.core import late_imports
+late_imports.LATE = ("late_package",)
+late_imports.load_late()
+sys.path.insert(0, {folder!r})
+import late_package
+assert "late_package.inner" not in sys.modules
+found, faults = [], []
+def take(name):
+    try:
+        found.append(getattr(late_package, name))
+    except AttributeError as error:
+        faults.append(error)
+threads = [threading.Thread(target=take, args=("last",)) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found, faults, type(late_package).__name__, late_package.__spec__.name)
+"""
+
+
+def test_threads_that_ask_meanwhile_wait_for_the_whole_module(tmp_path):
+    package = tmp_path / "late_package"
+    package.mkdir()
+    (package / "__init__.py").write_text(SLOW)
+    (package / "inner.py").write_text("value = 2")
+    shown = run(THREADS.format(folder=str(tmp_path)))
+    assert shown == f"{[3] * 8} [] module late_package\n"
+
+
+FAILING = """
+import sys
+from dperm_cli.core import late_imports
+late_imports.LATE = ("late_module",)
+late_imports.load_late()
+sys.path.insert(0, {folder!r})
+import late_module, builtins
+for place in range(2):
+    try:
+        late_module.value
+    except ZeroDivisionError:
+        print("failed")
+builtins.late_divisor = 4
+print(late_module.value)
+del late_module.value
+"""
+
+
+def test_a_module_that_fails_is_tried_again(tmp_path):
+    (tmp_path / "late_module.py").write_text("value = 8 // globals().get('none', late_divisor)")
+    program = "import builtins; builtins.late_divisor = 0\n"
+    assert run(program + FAILING.format(folder=str(tmp_path))) == "failed\nfailed\n2\n"
 
 
 def test_garbage_is_looked_for_as_usual_once_cells_run():
