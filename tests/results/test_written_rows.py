@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -78,6 +80,23 @@ def test_nothing_is_held_outside_of_a_run_or_after_it(tmp_path, monkeypatch):
     for cell in ("abc", "abd"):
         assert Snapshot(tmp_path).read(cell) is not None
     assert decoded == ["abc.parquet", "abd.parquet"]
+
+
+def test_runs_of_several_threads_hold_rows_of_their_own(tmp_path, monkeypatch):
+    decoded, both = count_decoded(monkeypatch), threading.Barrier(2)
+
+    def run(cell):
+        out = tmp_path / cell
+        with written_rows.hold_rows():
+            Store(out).write(cell, make_cell(cell))
+            both.wait(timeout=60)  # each has written while the other holds its rows
+            found = Snapshot(out).read(cell)
+            both.wait(timeout=60)
+        return [row["cell"] for row in found or ()]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(run, ("a", "b"))) == [["a"] * 4, ["b"] * 4]
+    assert decoded == []
 
 
 def test_the_first_rows_go_when_there_are_too_many(tmp_path, monkeypatch):
