@@ -62,7 +62,7 @@ class _LateModule(ModuleType):
                     raise
                 spec.loader_state = None
                 object.__setattr__(self, "__class__", ModuleType)
-        return object.__getattribute__(self, name)
+        return ModuleType.__getattribute__(self, name)  # with the module's own ``__getattr__``
 
 
 class _LateLoader(Loader):

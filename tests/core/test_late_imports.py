@@ -210,6 +210,24 @@ del late_module.value
 """
 
 
+OWN_ATTRIBUTES = """
+import sys
+from dperm_cli.core import late_imports
+late_imports.LATE = ("late_module",)
+late_imports.load_late()
+sys.path.insert(0, {folder!r})
+import late_module
+print(late_module.anything, late_module.__doc__, late_module.own)
+"""
+
+
+def test_a_module_may_answer_for_names_of_its_own_from_the_first_on(tmp_path):
+    text = "'words'\nimport late_module\ndef __getattr__(name): return 'made ' + name\n"
+    (tmp_path / "late_module.py").write_text(text + "own = late_module.of_itself\n")
+    shown = run(OWN_ATTRIBUTES.format(folder=str(tmp_path)))
+    assert shown == "made anything words made of_itself\n"
+
+
 def test_a_module_that_fails_is_tried_again(tmp_path):
     (tmp_path / "late_module.py").write_text("value = 8 // globals().get('none', late_divisor)")
     program = "import builtins; builtins.late_divisor = 0\n"
