@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 from dperm_cli.audit.outside.records import KEY, read_kind
 from dperm_cli.audit.outside.statistics import KINDS
-from dperm_cli.core import checks
+from dperm_cli.core import checks, processors
 from dperm_cli.core.errors import NOTHING, InputError
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax
@@ -81,7 +80,7 @@ def parse(arguments: Sequence[str]) -> Asked:
         minutes=_read(own.get("minutes", "10")), seed=_read(own.get("seed", "0")),
         without=without, pairs=pairs, beyond=words.choose("beyond", ("false", "true")) == "true",
     )  # fmt: skip
-    default = (os.cpu_count() or 1) if targets[0].startswith(PROGRAM) else 1
+    default = min(256, processors.count()) if targets[0].startswith(PROGRAM) else 1
     workers = checks.integer("workers", _read(own.get("workers", str(default))), low=1, high=256)
     out = own.get("out", "")
     return Asked(
