@@ -38,6 +38,9 @@ def users(pattern):
         (r"\bsys\.argv\b", 3, "core.operands.Syntax"),
         (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
         (r"\braise UnknownKey\b", 1, "core.checks.known_keys"),
+        (r"\bcpu_count\(|\bsched_getaffinity\(", 1, "core.processors.count"),
+        # modules that other threads see half of
+        (r"\bLazyLoader\(", 0, "core.late_imports"),
     ],
 )
 def test_what_there_is_one_of_is_used(pattern, most, instead):
