@@ -1,7 +1,7 @@
 """How many processors this process may use, as the system and its container say.
 
-Python counts those of the machine. A library that counts these takes a tenth of a small run's time
-to import.
+Python counts those of the machine. A library that counts these takes a twentieth of a small run's
+time to import.
 """
 
 from __future__ import annotations

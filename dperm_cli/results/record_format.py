@@ -157,14 +157,14 @@ def blame_strangers(path: Path) -> Iterator[None]:
 def intact(data: bytes) -> bool:
     """True when the bytes match the checksum they carry."""
     digest = read_checksum(data)
-    return digest is not None and hash_sha256(_with_digest(data, _BLANK)).encode() == digest
+    return bool(digest) and hash_sha256(_with_digest(data, _BLANK)).encode() == digest
 
 
-def read_checksum(data: bytes) -> bytes | None:
-    """The digits of the checksum that a file carries; None where it has none."""
+def read_checksum(data: bytes) -> bytes:
+    """The digits of the checksum that a file carries; none where it has no checksum."""
     start = data.rfind(_MARK) + len(_MARK)
     if start < len(_MARK) or start + 64 > len(data):
-        return None
+        return b""
     return data[start : start + 64]
 
 

@@ -59,8 +59,8 @@ OPTIONAL: tuple[str, ...] = (
     "bound_factor_gaussian", "minimax_upper", "minimax_upper_id", "minimax_factor",
     "bound_released", "bound_released_95",
 )  # fmt: skip
-# Of the kinds that hold one plain value: the types that are taken, and the type of the value.
 _PLAIN_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+# Of the kinds that hold one plain value: the types that are taken, and the type of the value.
 _PLAIN: dict[str, tuple[Any, type]] = {
     "text": (str, str),
     "int": (Integral, int),

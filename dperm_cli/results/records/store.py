@@ -92,7 +92,7 @@ class Store:
         self._log(cell, full)
         data = encode(full, code)
         write_atomically(path, data, sync)
-        written_rows.keep(read_checksum(data) or b"", full)
+        written_rows.keep(read_checksum(data), full)
 
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         new = release_log.make_entry(cell, rows) if release_log.has_fresh_noise(rows) else None
@@ -205,7 +205,7 @@ class Snapshot(Store):
     def _read_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
         if cell not in self._read:
             state, data = self._load(cell)
-            rows = None if data is None else written_rows.find(read_checksum(data) or b"")
+            rows = None if data is None else written_rows.find(read_checksum(data))
             if data is not None and rows is None:
                 rows = decode_file(self.path(cell), data)
             self._read[cell] = state, rows
