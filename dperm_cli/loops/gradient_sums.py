@@ -38,6 +38,14 @@ def _dense_margins(x, begin, z, theta, m):
 
 
 @compile_inline
+def _two_dense_margins(x, begin, z, theta, m):
+    """z[0] and z[1] [2 or more, records]: the margins at theta_m and at theta_{m + 1}."""
+    p = theta.shape[1]
+    for i in range(z.shape[1]):
+        z[0, i], z[1, i] = lanes.two_dots(x, (begin + i) * p, theta, m * p, (m + 1) * p, p)
+
+
+@compile_inline
 def _narrow_margins(x, begin, z, across):
     """z[lane, i] <- <x_{begin + i}, theta_lane> for four points at once, across [p, 4].
 
@@ -107,6 +115,43 @@ def _add_dense_rows(x, begin, weights, out, m):
 
 
 @compile_inline
+def _add_dense_rows_twice(x, begin, weights, out, m):
+    """The same for out[m] and out[m + 1] with weights[0] and weights[1]: rows are read once."""
+    p, count = out.shape[1], weights.shape[1]
+    fours, to, on = count - count % 4, m * p, (m + 1) * p
+    whole = p - p % 4
+    for i in range(0, fours, 4):
+        a = (begin + i) * p
+        b, c, d = a + p, a + 2 * p, a + 3 * p
+        v0, v1 = lanes.spread(weights[0, i]), lanes.spread(weights[0, i + 1])
+        v2, v3 = lanes.spread(weights[0, i + 2]), lanes.spread(weights[0, i + 3])
+        w0, w1 = lanes.spread(weights[1, i]), lanes.spread(weights[1, i + 1])
+        w2, w3 = lanes.spread(weights[1, i + 2]), lanes.spread(weights[1, i + 3])
+        for k in range(0, whole, 4):
+            row = lanes.load(x, a + k)
+            one = lanes.mul_add(row, v0, lanes.load(out, to + k))
+            two = lanes.mul_add(row, w0, lanes.load(out, on + k))
+            row = lanes.load(x, b + k)
+            one, two = lanes.mul_add(row, v1, one), lanes.mul_add(row, w1, two)
+            row = lanes.load(x, c + k)
+            one, two = lanes.mul_add(row, v2, one), lanes.mul_add(row, w2, two)
+            row = lanes.load(x, d + k)
+            lanes.store(out, to + k, lanes.mul_add(row, v3, one))
+            lanes.store(out, on + k, lanes.mul_add(row, w3, two))
+        for k in range(whole, p):
+            one, two = lanes.load_one(out, to + k), lanes.load_one(out, on + k)
+            for record in range(4):
+                entry = lanes.load_one(x, a + record * p + k)
+                one = fma(entry, weights[0, i + record], one)
+                two = fma(entry, weights[1, i + record], two)
+            lanes.store_one(out, to + k, one)
+            lanes.store_one(out, on + k, two)
+    if fours < count:
+        _add_dense_rows(x, begin + fours, weights[0, fours:], out, m)
+        _add_dense_rows(x, begin + fours, weights[1, fours:], out, m + 1)
+
+
+@compile_inline
 def _group_points(theta):
     """How many fours of points ``_narrow_margins`` takes, and these [fours, p, 4]."""
     p = theta.shape[1]
@@ -125,6 +170,7 @@ def add_dense_gradients(rows, begin, end, theta, code, width, out):
     x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
     fours, groups = _group_points(theta)
+    pairs = theta.shape[0] - theta.shape[0] % 2
     for start in range(begin, end, block):
         stop = min(start + block, end)
         z = np.empty((4, stop - start))
@@ -132,11 +178,17 @@ def add_dense_gradients(rows, begin, end, theta, code, width, out):
             _narrow_margins(x, start, z, groups[four])
             for lane in range(4):
                 slopes(code, z[lane], y[start:stop], width)
-                _add_dense_rows(x, start, z[lane], out, 4 * four + lane)
-        for m in range(4 * fours, theta.shape[0]):
-            _dense_margins(x, start, z[0], theta, m)
+            _add_dense_rows_twice(x, start, z[:2], out, 4 * four)
+            _add_dense_rows_twice(x, start, z[2:], out, 4 * four + 2)
+        for m in range(4 * fours, pairs, 2):
+            _two_dense_margins(x, start, z[:2], theta, m)
             slopes(code, z[0], y[start:stop], width)
-            _add_dense_rows(x, start, z[0], out, m)
+            slopes(code, z[1], y[start:stop], width)
+            _add_dense_rows_twice(x, start, z[:2], out, m)
+        if pairs < theta.shape[0]:
+            _dense_margins(x, start, z[0], theta, pairs)
+            slopes(code, z[0], y[start:stop], width)
+            _add_dense_rows(x, start, z[0], out, pairs)
 
 
 @compile_loop
@@ -173,6 +225,7 @@ def add_dense_losses(rows, begin, end, theta, code, width, out):
     x, y = rows[1], rows[5]
     block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
     fours, groups = _group_points(theta)
+    pairs = theta.shape[0] - theta.shape[0] % 2
     for start in range(begin, end, block):
         stop = min(start + block, end)
         z = np.empty((4, stop - start))
@@ -180,9 +233,13 @@ def add_dense_losses(rows, begin, end, theta, code, width, out):
             _narrow_margins(x, start, z, groups[four])
             for lane in range(4):
                 out[4 * four + lane] += _sum_values(code, z[lane], y[start:stop], width)
-        for m in range(4 * fours, theta.shape[0]):
-            _dense_margins(x, start, z[0], theta, m)
+        for m in range(4 * fours, pairs, 2):
+            _two_dense_margins(x, start, z, theta, m)
             out[m] += _sum_values(code, z[0], y[start:stop], width)
+            out[m + 1] += _sum_values(code, z[1], y[start:stop], width)
+        if pairs < theta.shape[0]:
+            _dense_margins(x, start, z[0], theta, pairs)
+            out[pairs] += _sum_values(code, z[0], y[start:stop], width)
 
 
 @compile_loop
