@@ -1,7 +1,7 @@
-"""The mean logistic loss of labels with known chances, at one point, with fixed bits.
+"""The mean logistic loss of labels with known chances, at some points, with fixed bits.
 
 Margins, losses and sums are computed in an order that depends on the numbers of rows and columns
-alone, so that no processor and no library of products changes their bits.
+alone, so that no processor, no library of products and no other point changes their bits.
 """
 
 from __future__ import annotations
@@ -26,37 +26,40 @@ def find_least(rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarr
         The chances s(z) = 1 / (1 + exp(-z)) of y = 1 [n], z = <x, best>, and the mean losses
         log(1 + exp(z)) - s(z) z [n], which are the least of any margin.
     """
-    x, point = _arrange(rows, best)
+    x, (point,) = _arrange(rows, best[None])
     chances, least = np.empty(len(x)), np.empty(len(x))
     _fill_least(x, point, chances, least)
     return chances, least
 
 
 def sum_excess(
-    rows: np.ndarray, theta: np.ndarray, chances: np.ndarray, least: np.ndarray
-) -> tuple[float, float]:
-    """Sums over rows of log(1 + exp(z)) - chance z - least, z = <x, theta>, and of its square.
+    rows: np.ndarray, points: np.ndarray, chances: np.ndarray, least: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over rows of log(1 + exp(z)) - chance z - least, and of its square, at each point.
 
     Args:
         rows: x [n, p].
-        theta: The point [p].
+        points: theta [m, p]; z = <x, theta>.
         chances: Of y = 1 [n].
         least: What each mean loss is measured from [n].
+
+    Returns:
+        The sums [m], and those of the squares [m].
     """
-    x, point = _arrange(rows, theta)
+    x, theta = _arrange(rows, points)
     if not chances.shape == least.shape == (len(x),):  # the loop checks no bounds
         raise ValueError(f"rows {x.shape} do not fit chances {chances.shape}, {least.shape}")
-    found = np.zeros(8)
-    _add_excess(x, point, np.ascontiguousarray(chances), np.ascontiguousarray(least), found)
-    a, b, c, d = found.reshape(2, 4).T
-    total, square = (a + c) + (b + d)
-    return float(total), float(square)
+    found = np.zeros((len(theta), 8))
+    _add_excess(x, theta, np.ascontiguousarray(chances), np.ascontiguousarray(least), found)
+    a, b, c, d = np.moveaxis(found.reshape(-1, 2, 4), 2, 0)
+    total, square = ((a + c) + (b + d)).T
+    return total, square
 
 
-def _arrange(rows: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if rows.ndim != 2 or point.shape != (rows.shape[1],):
-        raise ValueError(f"rows {rows.shape} do not fit a point {point.shape}")
-    return np.ascontiguousarray(rows, dtype=float), np.ascontiguousarray(point, dtype=float)
+def _arrange(rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if rows.ndim != 2 or points.ndim != 2 or points.shape[1] != rows.shape[1]:
+        raise ValueError(f"rows {rows.shape} do not fit points {points.shape}")
+    return np.ascontiguousarray(rows, dtype=float), np.ascontiguousarray(points, dtype=float)
 
 
 @compile_inline
@@ -101,18 +104,19 @@ def _turn_into_excess(z, chances, least):
 
 @compile_loop
 def _add_excess(x, theta, chances, least, found):
-    """found [8]: four sums of the excess, of every fourth row, and four of its squares."""
+    """found [m, 8]: four sums of the excess, of every fourth row, and four of its squares."""
     n = x.shape[0]
     block = np.empty(_BLOCK + 3)
-    total, square = lanes.load(found, 0), lanes.load(found, 4)
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
         z = block[: stop - start]
-        _fill_margins(x, start, theta, z)
-        _turn_into_excess(z, chances[start:stop], least[start:stop])
-        block[z.size : z.size + 3] = 0.0
-        for i in range(0, z.size, 4):
-            one = lanes.load(block, i)
-            total, square = lanes.add(total, one), lanes.mul_add(one, one, square)
-    lanes.store(found, 0, total)
-    lanes.store(found, 4, square)
+        for m in range(theta.shape[0]):
+            _fill_margins(x, start, theta[m], z)
+            _turn_into_excess(z, chances[start:stop], least[start:stop])
+            block[z.size : z.size + 3] = 0.0
+            total, square = lanes.load(found, 8 * m), lanes.load(found, 8 * m + 4)
+            for i in range(0, z.size, 4):
+                one = lanes.load(block, i)
+                total, square = lanes.add(total, one), lanes.mul_add(one, one, square)
+            lanes.store(found, 8 * m, total)
+            lanes.store(found, 8 * m + 4, square)

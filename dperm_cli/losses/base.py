@@ -70,8 +70,9 @@ class PerRecord(Plugin, CheckedFields):
         best_mean: ``best_mean(bias)``, the z where that mean is least.
         odds_least: ``odds_least(rows, best)`` where the log odds of y = 1 are <x, best>, for a loss
             whose mean is least there: the probability of y = 1 [n], and the least mean loss [n].
-        odds_excess: ``odds_excess(rows, theta, likely, least)``: two sums over rows, of the mean
-            loss at theta less ``least`` where y is 1 with probability ``likely``, and its square.
+        odds_excess: ``odds_excess(rows, points, likely, least)``: two sums over rows [m], of the
+            mean loss at points [m, p] less ``least`` where y is 1 with probability ``likely``, and
+            of its square. A point's sums do not depend on the other points.
         noise_excess: ``noise_excess(off, width)``, the mean loss less its least value at a
             distance ``off`` from the middle of targets, which are uniform within ``width`` of it.
         mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss at ``to`` of each row and its

@@ -94,10 +94,10 @@ class Logistic(Glm):
         return log_odds.find_least(rows, best)
 
     def odds_excess(
-        self, rows: np.ndarray, theta: np.ndarray, likely: np.ndarray, least: np.ndarray
-    ) -> tuple[float, float]:
-        """Sums of softplus(z) - likely z - least, z = <x, theta>, and of its square."""
-        return log_odds.sum_excess(rows, theta, likely, least)
+        self, rows: np.ndarray, points: np.ndarray, likely: np.ndarray, least: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sums [m] of softplus(z) - likely z - least, z = <x, theta>, and of its square."""
+        return log_odds.sum_excess(rows, points, likely, least)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

@@ -53,6 +53,32 @@ def excess_risk(
         (excess over the minimiser, its standard error); None where the data set has no minimiser,
         or not that of this loss.
     """
+    return find_excess_risks(dataset, data, loss, theta[None], constraint)[0]
+
+
+def find_excess_risks(
+    dataset: Any, data: Data, loss: Any, points: np.ndarray, constraint: Any = None
+) -> list[tuple[float, float] | None]:
+    """``excess_risk`` at each of some points [m, p]; none depends on the other points."""
+    best = data.minimiser
+    if (
+        best is None or dataset.excess is not None or dataset.law != "log_odds"
+        or loss.odds_excess is None
+    ):  # fmt: skip
+        return [_find_excess_risk(dataset, data, loss, theta, constraint) for theta in points]
+    known = best.tobytes()
+    rows, (likely, least) = _rows(dataset, known), _at_the_best(dataset, loss, known)
+    n, found = len(rows), list[tuple[float, float] | None]()
+    for total, square in zip(*loss.odds_excess(rows, points, likely, least), strict=True):
+        mean = float(total) / n
+        deviation = math.sqrt(max(0.0, float(square) / n - mean * mean))
+        found.append((max(mean, 0.0), deviation / math.sqrt(n - 1.0)))
+    return found
+
+
+def _find_excess_risk(
+    dataset: Any, data: Data, loss: Any, theta: np.ndarray, constraint: Any
+) -> tuple[float, float] | None:
     if dataset.excess is not None:
         exact = None if constraint is None else dataset.excess(loss, theta, constraint)
         return None if exact is None else (exact, 0.0)
@@ -61,13 +87,6 @@ def excess_risk(
         return None
     if loss.cube_excess is not None and dataset.cube_half_side is not None:
         return loss.cube_excess(dataset.cube_half_side, np.abs(theta - best)), 0.0
-    if dataset.law == "log_odds" and loss.odds_excess is not None:
-        known = best.tobytes()
-        rows, (likely, least) = _rows(dataset, known), _at_the_best(dataset, loss, known)
-        total, square = loss.odds_excess(rows, theta, likely, least)
-        mean = total / len(rows)
-        deviation = math.sqrt(max(0.0, square / len(rows) - mean * mean))
-        return max(mean, 0.0), deviation / math.sqrt(len(rows) - 1.0)
     terms = _terms(dataset, loss, best, theta)
     if terms is None:
         return None

@@ -23,6 +23,12 @@ def at_margins(z):
     return np.asarray(z, dtype=float).reshape(-1, 1)
 
 
+def sum_excess(rows, theta, chances, least):
+    """The two sums at one point."""
+    (total,), (square,) = log_odds.sum_excess(rows, theta[None], chances, least)
+    return float(total), float(square)
+
+
 def mean_losses(z, chances):
     return chances * np.logaddexp(0.0, -z) + (1.0 - chances) * np.logaddexp(0.0, z)
 
@@ -39,7 +45,7 @@ def test_chances_are_the_logistic_function():
 @pytest.mark.parametrize("chance", [0.0, 0.25, 1.0])
 def test_a_mean_loss_is_that_of_the_two_labels(chance):
     for z in MARGINS[::7]:
-        found = log_odds.sum_excess(at_margins([z]), ONE, np.array([chance]), np.zeros(1))[0]
+        found = sum_excess(at_margins([z]), ONE, np.array([chance]), np.zeros(1))[0]
         assert found == pytest.approx(mean_losses(z, chance), rel=1e-14, abs=1e-14)
 
 
@@ -51,11 +57,11 @@ def test_sums_are_those_of_the_rows(n, p):
     chances, least = log_odds.find_least(rows, best)
     terms = mean_losses(rows @ theta, expit(rows @ best))
     terms -= mean_losses(rows @ best, expit(rows @ best))
-    total, square = log_odds.sum_excess(rows, theta, chances, least)
+    total, square = sum_excess(rows, theta, chances, least)
     assert total == pytest.approx(math.fsum(terms), rel=1e-12)
     assert square == pytest.approx(math.fsum(terms**2), rel=1e-12)
-    assert log_odds.sum_excess(rows, best, chances, least) == (0.0, 0.0)
-    assert log_odds.sum_excess(np.asfortranarray(rows), theta, chances, least) == (total, square)
+    assert sum_excess(rows, best, chances, least) == (0.0, 0.0)
+    assert sum_excess(np.asfortranarray(rows), theta, chances, least) == (total, square)
 
 
 def test_nothing_is_less_than_at_the_log_odds():
@@ -63,7 +69,7 @@ def test_nothing_is_less_than_at_the_log_odds():
     for z in best:
         chances, least = log_odds.find_least(at_margins([z]), ONE)
         for move in (-1.0, -1e-3, 1e-3, 1.0):
-            assert log_odds.sum_excess(at_margins([z + move]), ONE, chances, least)[0] > 0.0
+            assert sum_excess(at_margins([z + move]), ONE, chances, least)[0] > 0.0
 
 
 def test_bits_do_not_depend_on_the_neighbours():
@@ -75,9 +81,9 @@ def test_bits_do_not_depend_on_the_neighbours():
         assert np.array_equal(log_odds.find_least(rows[one], best), [chances[one], least[one]])
     other = rows.copy()
     other[5] = -rows[5]  # one of the rows that the second lane adds up
-    moved = log_odds.sum_excess(other, theta, chances, least)
-    again = log_odds.sum_excess(other[np.arange(1003)], theta, chances, least)
-    assert moved == again != log_odds.sum_excess(rows, theta, chances, least)
+    moved = sum_excess(other, theta, chances, least)
+    again = sum_excess(other[np.arange(1003)], theta, chances, least)
+    assert moved == again != sum_excess(rows, theta, chances, least)
 
 
 @compile_loop
@@ -99,6 +105,16 @@ def test_shapes_have_to_fit(point):
     with pytest.raises(ValueError, match="do not fit"):
         log_odds.find_least(rows, point)
     with pytest.raises(ValueError, match="do not fit"):
-        log_odds.sum_excess(rows, point, np.zeros(5), np.zeros(5))
+        sum_excess(rows, point, np.zeros(5), np.zeros(5))
     with pytest.raises(ValueError, match="do not fit"):
-        log_odds.sum_excess(rows, np.zeros(2), np.zeros(5), np.zeros(4))
+        sum_excess(rows, np.zeros(2), np.zeros(5), np.zeros(4))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 7, 30])
+def test_a_point_has_the_bits_it_has_alone(p):
+    rng = np.random.default_rng(p)
+    rows, points = rng.standard_normal((1000, p)), rng.standard_normal((9, p))
+    chances, least = log_odds.find_least(rows, points[0])
+    together = np.column_stack(log_odds.sum_excess(rows, points, chances, least))
+    alone = [sum_excess(rows, theta, chances, least) for theta in points]
+    assert np.array_equal(together, alone)

@@ -40,6 +40,9 @@ def make_trial_rows(
     """
     # one trial at a time: a row must not depend on the number of trials
     rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
+    risks = population.find_excess_risks(
+        cell.dataset, problem.data, problem.loss, theta, problem.constraint
+    )
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
         own: dict[str, Any] = {
@@ -59,7 +62,7 @@ def make_trial_rows(
             common
             | shown
             | metrics.score(problem, point)
-            | _score_point(cell, problem, point)
+            | _score_point(problem, point, risks[trial])
             | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
             | {
                 "status": "ok",
@@ -73,11 +76,10 @@ def make_trial_rows(
     return rows
 
 
-def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
+def _score_point(
+    problem: Problem, point: np.ndarray, known: tuple[float, float] | None
+) -> dict[str, Any]:
     """Population excess risk of a point, and how many records it exposes."""
-    known = population.excess_risk(
-        cell.dataset, problem.data, problem.loss, point, problem.constraint
-    )
     risk, error = (None, None) if known is None else known
     return {
         "population_excess_risk": risk,
