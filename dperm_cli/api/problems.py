@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.api.call_keywords import check_methods
 from dperm_cli.api.requests import open_call
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem import problem as problems
 from dperm_cli.problem.data import Data

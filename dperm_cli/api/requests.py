@@ -7,13 +7,13 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.api.python_values import make_setting, to_plain, write_word
 from dperm_cli.api.waiting_threads import is_waited_for
 from dperm_cli.core import plugin_classes, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.core.fields import keys_of
 from dperm_cli.core.plugin_files import find_kind

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from dperm_cli.audit.hard_pairs import Pair
 from dperm_cli.audit.opened_cell import OK, OpenedCell
+from dperm_cli.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

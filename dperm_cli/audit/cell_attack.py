@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.audit.error_rates import AnyOutputs
 from dperm_cli.audit.statistical_attack import choose, rates_of
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.problem import Problem
 
 ERROR = 1e-7  # chance that the bound of one attack is wrong

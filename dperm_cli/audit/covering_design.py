@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from dperm_cli.core.dataclass import dataclass
 
 # Completions that hit many targets, tried before those near the first values, and how many of
 # these are tried for a pair of values; all of them for a single one.

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.events import Event, Gaussian
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import yaml
 
 from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import generator, seed_sequence
 
 _TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))

@@ -7,11 +7,11 @@ the declared bound, and whoever loads them has to shorten it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.files import open_atomically, write_atomically
 from dperm_cli.core.seeds import generator, seed_sequence
 

@@ -10,11 +10,11 @@ Releases on rows of zeros are functions of the noise alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import kolmogorov, log_ndtr
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import generator, seed_sequence
 
 ALIKE = 1e-6  # of the largest coordinate: the same numbers up to rounding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dperm_cli.audit import exact_loss, statistical_attack
@@ -10,6 +10,7 @@ from dperm_cli.audit.random_neighbours import search
 from dperm_cli.audit.replay import Replay, replay
 from dperm_cli.audit.solver_errors import replay_far_points
 from dperm_cli.audit.statistical_attack import Finding
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.core.plugin_classes import is_shipped
 from dperm_cli.mechanisms.shared import inner_mechanism

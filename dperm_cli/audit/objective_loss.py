@@ -9,13 +9,13 @@ for its maximum over theta, the record, the one in its place, and the other reco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from dperm_cli.audit.quadrature import delta_at, place_nodes
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.problem import Problem

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 # To find noise that was drawn before: how many numbers of a draw are compared, to how many decimal
 # places, and the largest rounding error (in noise scales) at which they can be compared.

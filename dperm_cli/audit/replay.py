@@ -14,12 +14,13 @@ for data sets that were not tried that of the proof pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.audit.law_replay import LawInputs, watch_view
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.mechanisms.base import Mechanism, Plan

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -35,6 +35,7 @@ from dperm_cli.audit.error_rates import (
     upper,
 )
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.mechanisms.adversary import Adversary

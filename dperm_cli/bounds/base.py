@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events.base import Event, PrivacyLoss
 from dperm_cli.problem.problem import ProblemSpec

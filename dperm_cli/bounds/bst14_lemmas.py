@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.bounds.base import (
@@ -31,6 +30,7 @@ from dperm_cli.bounds.bst14_population import (
     strongly_convex_population,
 )
 from dperm_cli.bounds.bst14_upper import localized_risk
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.paper_chains import amplify_as_printed, compose_strongly
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from dperm_cli.core.dataclass import dataclass
 
 ROWS = ("lipschitz", "smooth", "strongly_convex", "smooth_strongly_convex")
 COLUMNS = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dperm_cli.bounds.base import Setting, check, check_mechanism, check_settings, upper_bound
+from dperm_cli.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ docs/proofs/_jt13.md lists them by the number of the statement.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from dperm_cli.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

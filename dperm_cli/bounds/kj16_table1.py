@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dperm_cli.core.dataclass import dataclass
 
 ROWS = ("compressed", "traditional")
 COLUMNS = ("pure", "approx")

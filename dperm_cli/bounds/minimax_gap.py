@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dperm_cli.bounds import bst14_lower, one_shot
 from dperm_cli.bounds.base import Setting
 from dperm_cli.bounds.hidden_directions import find_mu
 from dperm_cli.bounds.hidden_lower import Found, Privacy, find_for
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import ProblemSpec

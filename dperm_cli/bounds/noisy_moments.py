@@ -6,11 +6,11 @@ Moments are in units in which rows and targets are over their bounds; risks are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.bounds.base import Setting, check, check_mechanism, check_settings, upper_bound
 from dperm_cli.bounds.bst14_upper import gaussian_moments
+from dperm_cli.core.dataclass import dataclass
 
 TARGET_SHARE = 0.5  # s^2: the squared weight of targets beside rows, under Wishart noise
 NOISE_SHARE = 0.5  # of the noise in what a model gains; the whole costs more than it saves

@@ -12,10 +12,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import hold_lock
 from dperm_cli.core.package_paths import CACHE_DIR, cache_dir

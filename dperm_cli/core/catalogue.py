@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, replace
 from functools import cache, partial
 from typing import Any
 
 from dperm_cli.core import plugin_sources
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import keys_of
 from dperm_cli.core.package_paths import find_shipped
 

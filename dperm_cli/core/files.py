@@ -18,11 +18,11 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from dperm_cli.core import checks, system_calls
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.shared_lock import NO_LOCKS, lock_alone
 

@@ -3,15 +3,16 @@
 SciPy looks through all of NumPy when it is imported, also at NumPy's compiler of Fortran and at its
 test helpers; matplotlib imports a table of glyph names for figures in TeX, and Pillow the names of
 what cameras write. A small run has no use for any of them, and would spend a tenth of its time on
-them. Nor has it for docstrings that both libraries put together while they are imported.
+them. Nor has it for docstrings that both libraries put together while they are imported, nor for
+most of dperm's own loops and solvers.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -19,25 +20,26 @@ from typing import Any
 _WRITES_WORDS = "_update_set_signature_and_docstring"
 LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
-    "PIL.ExifTags",
+    "PIL.ExifTags", "scipy.sparse", "scipy.special",
 )  # fmt: skip
+LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these
 _LOADING = threading.RLock()
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 
 
 class _LateFinder:
-    """Finds the modules of ``LATE``, with a loader that waits until they are used."""
+    """Finds these modules, with a loader that waits until they are used."""
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As Python's own finder; None for every other module."""
-        if name not in LATE and name != _SCIPY_WORDS:
+        if name not in LATE and name != _SCIPY_WORDS and not name.startswith(LATE_ROOMS):
             return None
         found = PathFinder.find_spec(name, path, target)
         if found is not None and found.loader is not None:
-            wrap = _ScipyLoader if name == _SCIPY_WORDS else _LateLoader
+            wrap: Any = _ScipyLoader if name == _SCIPY_WORDS else _LateLoader
             found.loader = wrap(found.loader)
         return found
 
@@ -51,6 +53,12 @@ class _LateModule(ModuleType):
     def __getattribute__(self, name: str) -> Any:
         """Run the module's code; afterwards this is a module like any other."""
         spec = object.__getattribute__(self, "__spec__")
+        if name == "__spec__":  # every import statement looks at it
+            return spec
+        if name == "__path__" and spec.submodule_search_locations is not None:
+            return spec.submodule_search_locations  # to import a module of this package
+        if (found := _FIND_EARLY.get(spec.name, _find_nothing)(name)) is not None:
+            return found
         with _LOADING:
             state = spec.loader_state
             if state is not None and not state["begun"]:  # else: asked for by its own code
@@ -65,10 +73,45 @@ class _LateModule(ModuleType):
         return ModuleType.__getattribute__(self, name)  # with the module's own ``__getattr__``
 
 
-class _LateLoader(Loader):
+def _find_nothing(_: str) -> None:
+    """For modules without anything that can be had before they are loaded."""
+
+
+def _find_compiled(name: str) -> Any:
+    """A compiled function of ``scipy.special``; None for its other names.
+
+    It is the same object in the whole module, which prepares these functions for arrays of other
+    libraries. That takes as long as importing NumPy.
+    """
+    if name.startswith("_") or os.environ.get("SCIPY_ARRAY_API"):
+        return None
+    import scipy.special._ufuncs  # noqa: F401
+
+    compiled: Any = sys.modules["scipy.special._ufuncs"]  # by name, as an attribute would load all
+    found = vars(compiled).get(name) if name in compiled.__all__ else None
+    return found if type(found).__name__ == "ufunc" else None
+
+
+def _find_test(name: str) -> Any:
+    """``issparse`` of ``scipy.sparse``; None for its other names."""
+    return _is_sparse if name == "issparse" else None
+
+
+def _is_sparse(x: object) -> bool:
+    """As ``scipy.sparse.issparse``: no such array is there before the module is."""
+    loaded = sys.modules.get("scipy.sparse._base")
+    return loaded is not None and loaded.issparse(x)
+
+
+_FIND_EARLY: dict[str, Callable[[str], Any]] = {
+    "scipy.special": _find_compiled, "scipy.sparse": _find_test,
+}  # fmt: skip
+
+
+class _LateLoader:
     """Makes a ``_LateModule`` of a module that the usual loader would load at once."""
 
-    def __init__(self, usual: Loader) -> None:
+    def __init__(self, usual: Any) -> None:
         self._usual = usual
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -83,10 +126,10 @@ class _LateLoader(Loader):
         module.__class__ = _LateModule
 
 
-class _ScipyLoader(Loader):
+class _ScipyLoader:
     """Loads SciPy's module for array libraries, and has it leave docstrings as they are."""
 
-    def __init__(self, usual: Loader) -> None:
+    def __init__(self, usual: Any) -> None:
         self._usual = usual
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -144,7 +187,7 @@ def settle_matplotlib_words() -> None:
 
 
 def load_late() -> None:
-    """From now on, load the modules of ``LATE`` when they are used: for a process of dperm's own.
+    """From now on, load those modules when they are used: for a process of dperm's own.
 
     A process that imports dperm as a library is left as it is.
     """

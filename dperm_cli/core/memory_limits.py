@@ -11,11 +11,11 @@ import mmap
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import system_calls
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 
 KEY = "limits.memory"

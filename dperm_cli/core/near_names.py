@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _SHORTEST = 3  # letters of a beginning that names a thing
@@ -48,6 +47,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("noisy_dg", ["noisy_gd", "newton"]), nearest("agg", ["aggregate", "age"])
     ('noisy_gd', 'aggregate')
     """
+    import difflib  # only where a name is wrong
+
     known = list(known)
     word = name.casefold()
     called = (meant for meant, words in _OTHER_WORDS.items() if word in words.split())

@@ -13,11 +13,12 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 NUMBERS = "biuf"  # booleans, whole numbers, floating-point numbers
 LABELS = "biufSU"  # and texts

@@ -14,10 +14,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from dperm_cli.core import imported_files
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.entry_points import find_package, list_entry_points
 from dperm_cli.core.errors import DpermError, InputError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from dperm_cli.core import plugin_files, plugin_sources
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.plugin_sources import PluginSource
 
 PROOF = "the guarantee rests on its own proof"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, CheckedFields, Choices, Help, Positive, Range, Seed
 from dperm_cli.core.registry import Plugin

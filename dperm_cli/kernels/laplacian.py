@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.kernels.base import ShiftKernel, dense, sum_over_columns
 from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.kernels.base import Kernel, dense, finite, products, squares
 from dperm_cli.loops import kernel_rows

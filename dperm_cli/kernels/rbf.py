@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.kernels.base import ShiftKernel, dense, distances
 from dperm_cli.loops import kernel_rows
 from dperm_cli.problem.data import Matrix

@@ -17,12 +17,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import batch_indices, gaussian_noise, short_rows
 from dperm_cli.loops import vector_lanes as lanes
 from dperm_cli.loops.jit import compile_inline, compile_loop, fma

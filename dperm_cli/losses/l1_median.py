@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_l1_distances

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.unit_rows import find_unit_rows
 from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit, xlogy
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import log_odds
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.losses.shared.margin_loss import Glm

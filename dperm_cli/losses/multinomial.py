@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax, xlog1py, xlogy
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.base import PerRecord, gram, row_norm, weighted_gram
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts

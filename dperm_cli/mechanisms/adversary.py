@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dperm_cli.core import registry
-from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.sets import make_ball
+
+if TYPE_CHECKING:
+    from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 
 KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
 FAR_RADIUS = 1e9  # radius of a set so large that its boundary plays no part
@@ -86,6 +89,8 @@ def kernel_pair() -> tuple[KernelProblem, KernelProblem]:
     The minimisers are 1 / 2 and -1 / 2, as far apart as 2 L R / (lambda n) = 1 allows, and so are
     the predictions at the one public query z = 1.
     """
+    from dperm_cli.kernels.shared.kernel_problem import KernelProblem  # by need
+
     sides = []
     for label in (1.0, -1.0):
         name = f"adversarial kernel pair {label:g}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from dperm_cli.core.dataclass import dataclass
 
 RELATIONS = ("replace_one", "add_remove")
 KINDS = ("pure", "approx", "local", "none")

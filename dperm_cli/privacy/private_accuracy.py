@@ -7,10 +7,10 @@ released counts is post-processing. Proofs: ``docs/proofs/_evaluation.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, Laplace

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.public_facts import Block, Bounds, Matrix, PublicFacts
 from dperm_cli.problem.record_names import NO_RECORD, name_records

@@ -24,7 +24,7 @@ FACTS = "facts.json"  # written last: a folder without it is not whole
 SUMS = "sums.json"  # of all other files
 _SUMMED = 1 << 24  # bytes of each sum
 _PARTS = ("data", "indices", "indptr")
-_KINDS = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
+_KINDS = ("csr_array", "csr_matrix")  # of scipy.sparse
 
 
 def write_folder(folder: Path, data: Data) -> None:
@@ -65,9 +65,8 @@ def read_folder(folder: Path) -> Data:
             value = found.get(field.name)
             if isinstance(value, dict):
                 parts = (_map_array(folder / f"{field.name}.{part}.npy") for part in _PARTS)
-                kind, shape = _KINDS[value["sparse"]], tuple(value["shape"])
-                made = kind(tuple(parts), shape=shape, copy=False)
-                found[field.name] = made
+                make, shape = _find_kind(value["sparse"]), tuple(value["shape"])
+                found[field.name] = make(tuple(parts), shape=shape, copy=False)
             elif field.name not in found:
                 found[field.name] = _map_array(folder / f"{field.name}.npy")
             elif isinstance(value, list):
@@ -91,7 +90,15 @@ def map_part(folder: Path, facts: dict[str, Any], begin: int, end: int) -> Any:
     values, columns = (npy_files.map_rows(folder / f"x.{part}.npy", first, last)
                        for part in _PARTS[:2])  # fmt: skip
     shape = (end - begin, stored["shape"][1])
-    return _KINDS[stored["sparse"]]((values, columns, places - places[0]), shape=shape, copy=False)
+    make = _find_kind(stored["sparse"])
+    return make((values, columns, places - places[0]), shape=shape, copy=False)
+
+
+def _find_kind(name: str) -> Any:
+    """The class of sparse arrays of this name; KeyError for another name."""
+    if name not in _KINDS:
+        raise KeyError(name)
+    return getattr(sparse, name)
 
 
 def _map_array(path: Path) -> np.ndarray:

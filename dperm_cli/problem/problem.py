@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.data import Bounds, Data, PublicFacts, sum_blocks
 from dperm_cli.problem.public_facts import Block

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 # np.ndarray [n, p] in C order, or scipy.sparse.csr_array (scipy ships no types)
 Matrix = Any

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.files import storage_errors
 from dperm_cli.loops.record_parts import SMALL, add_pairs, divide

@@ -17,18 +17,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_each, hash_parts
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.files import read_bytes, write_atomically
+from dperm_cli.core.installed_versions import find_version
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.core.private_folders import read_own
 from dperm_cli.results import study_files
-from dperm_cli.results.records.manifest import find_version
 from dperm_cli.results.records.store import Store
 
 if TYPE_CHECKING:

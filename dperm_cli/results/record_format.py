@@ -16,12 +16,13 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dperm_cli import __version__
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.parquet_files import ParquetReader

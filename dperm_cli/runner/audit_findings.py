@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dperm_cli.audit import mechanism_audit as audits
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.mechanism_audit import Verdict, examine
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported, describe_error
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.runner.audits.audit_grid import GridWalk

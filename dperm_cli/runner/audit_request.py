@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import FORMATS, Syntax, settings_in
 from dperm_cli.runner.audits import fuzz

@@ -9,11 +9,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.environment import ENDING_SIGNALS, end_with
 from dperm_cli.core.errors import DpermError
 from dperm_cli.loops.thread_count import cores

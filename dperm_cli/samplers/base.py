@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import CheckedFields, Help, Positive, Range, Unit
 from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.problem import ProblemSpec

@@ -14,10 +14,10 @@ A hinge that no margin on the set reaches (row_bound * radius <= 1) is a linear 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.interval_pieces import law

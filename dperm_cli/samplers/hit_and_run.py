@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.samplers.base import (
     AllowHeuristic,
     Certificate,

@@ -16,11 +16,11 @@ After T steps sup |log(law / pi)| <= eps_t, for T as in ``count_needed_steps``
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Allowed, Auto, Help, Positive
 from dperm_cli.losses.shared.margin_loss import Glm

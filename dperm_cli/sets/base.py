@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range, RunWord
 from dperm_cli.core.registry import Plugin

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.problem.normal_cones import SphereNormals
 from dperm_cli.problem.set_barriers import L2Barrier

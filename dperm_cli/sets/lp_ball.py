@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar
@@ -11,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
 from dperm_cli.problem.cone_program import ConeProgram, add_power_ball

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from dperm_cli.core.dataclass import dataclass
 
 _TOLERANCE = 1e-11
 _SOLVED = 1e-13

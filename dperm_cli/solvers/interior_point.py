@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.row_products import add_rows, multiply_rows
 from dperm_cli.problem.set_barriers import Arrays, Block

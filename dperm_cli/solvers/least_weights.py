@@ -7,10 +7,11 @@ one system of order m, whatever the number of atoms [Mehrotra 1992].
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 _ROUNDS = 60
 _GAP = 1e-12  # of the sum: the product of weights and slacks at which the rounds end

@@ -8,11 +8,11 @@ of the set brings theta back into it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import Identity, Projection
 from dperm_cli.sets.base import length

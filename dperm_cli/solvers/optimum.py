@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.files import open_atomically
 from dperm_cli.losses.shared import long_sums
 from dperm_cli.problem.data import Minorant

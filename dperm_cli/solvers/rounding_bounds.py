@@ -8,8 +8,8 @@ functions of the C library have a relative error of at most 4 u.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.problem.normal_cones import U
 from dperm_cli.problem.problem import ProblemSpec

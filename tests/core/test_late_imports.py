@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -23,11 +24,19 @@ assert sys.meta_path.count(late_imports._LateFinder) == 1
 import scipy.special
 for name in set(late_imports.LATE) & set(sys.modules):
     assert type(sys.modules[name]).__name__ == "_LateModule", name
+for room in ("loops", "solvers"):
+    __import__(f"dperm_cli.{room}")
+from dperm_cli.loops import gradient_sums
+from dperm_cli.solvers import optimum
+import dperm_cli.loops.gradient_sums, dperm_cli.solvers.optimum, scipy.special, scipy.sparse
+late = [gradient_sums, optimum, scipy.special, scipy.sparse]
+assert [type(one).__name__ for one in late] == 4 * ["_LateModule"]
 import matplotlib.figure  # masked arrays are used there
 import matplotlib.dviread
 for name in set(late_imports.LATE) & set(sys.modules) - {"numpy.ma"}:
     assert type(sys.modules[name]).__name__ == "_LateModule", name
 assert "numpy.f2py.crackfortran" not in sys.modules
+assert optimum.solve and type(optimum).__name__ == "module"
 import numpy.f2py, numpy.testing, fontTools.agl
 numpy.testing.assert_allclose([1.0], [1.0])
 assert numpy.f2py.get_include()
@@ -134,6 +143,43 @@ def test_a_release_of_scipy_that_asks_for_more_is_left_as_it_is(tmp_path):
     assert module.xp_capabilities_table == {}
 
 
+NAMES = """
+import sys
+from dperm_cli.core import late_imports
+late_imports.load_late()
+from scipy import sparse, special
+import numpy as np
+early = {name: getattr(special, name) for name in ("ndtr", "gammaln", "betainc", "expit")}
+assert not sparse.issparse(np.eye(2))
+late = [type(sys.modules[f"scipy.{name}"]).__name__ for name in ("sparse", "special")]
+assert late == 2 * ["_LateModule"], late
+made = sparse.csr_array(np.eye(2))  # all of both is loaded from here on
+assert special.softmax([0.0, 0.0])[0] == 0.5
+late = [type(sys.modules[f"scipy.{name}"]).__name__ for name in ("sparse", "special")]
+assert late == 2 * ["module"], late
+assert all(getattr(special, name) is found for name, found in early.items())
+from scipy.special import _ufuncs
+whole = [n for n in _ufuncs.__all__ if type(getattr(_ufuncs, n)).__name__ == "ufunc"]
+assert len(whole) > 200
+assert [n for n in whole if getattr(special, n) is not getattr(_ufuncs, n)] == []
+assert sparse.issparse(made) and late_imports._is_sparse(made)
+assert not late_imports._is_sparse(3)
+"""
+
+
+def test_what_is_given_early_is_what_the_whole_module_has():
+    run(NAMES)
+
+
+def test_arrays_of_other_libraries_get_the_whole_module():
+    program = NAMES.split("early =")[0] + "special.ndtr(0.0); print(type(special).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+    )  # fmt: skip
+    assert done.stdout == "module\n"
+
+
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 OWN_VERSIONS = all(
     f"{name}=={metadata.version(name)}" in CONSTRAINTS.read_text().splitlines()
@@ -144,8 +190,9 @@ OWN_VERSIONS = all(
 @pytest.mark.skipif(not OWN_VERSIONS, reason="other releases import other modules")
 @pytest.mark.parametrize("name", late_imports.LATE)
 def test_each_of_them_is_imported_by_a_library(name):
-    """What no library imports any more is no longer worth its line."""
-    program = "import sys, scipy.special, matplotlib.figure, matplotlib.dviread"
+    """What nobody imports any more is no longer worth its line."""
+    used = "dperm_cli.problem.problem, scipy.special, matplotlib.figure, matplotlib.dviread"
+    program = f"import sys, {used}"
     assert run(f"{program}; print({name!r} in sys.modules)") == "True\n"
 
 

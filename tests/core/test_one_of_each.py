@@ -39,6 +39,7 @@ def users(pattern):
         (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
         (r"\braise UnknownKey\b", 1, "core.checks.known_keys"),
         (r"\bcpu_count\(|\bsched_getaffinity\(", 1, "core.processors.count"),
+        (r"(?m:^from dataclasses import .*\bdataclass\b)", 0, "core.dataclass"),
         # modules that other threads see half of
         (r"\bLazyLoader\(", 0, "core.late_imports"),
     ],

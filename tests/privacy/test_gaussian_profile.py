@@ -67,3 +67,9 @@ def test_monotone():
     assert np.all(
         np.diff([gaussian_profile.log_delta(1.0, m) for m in np.geomspace(1e-3, 10, 80)]) > 0
     )
+
+
+def test_the_written_nodes_are_those_of_gauss_and_legendre():
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    assert np.max(np.abs(gaussian_profile._NODES - nodes)) <= 2.0**-53
+    assert np.max(np.abs(gaussian_profile._WEIGHTS / weights - 1.0)) <= 2.0**-50

@@ -10,7 +10,6 @@ import pytest
 
 import dperm_cli
 from dperm_cli.core import registry
-from dperm_cli.results.records import manifest
 from dperm_cli.runner.cells import (
     channel_rows,
     gap_rows,
@@ -173,7 +172,7 @@ def test_libraries_that_compute_are_in_the_name(modules, monkeypatch):
     assert {"numpy", "scipy", "numba", "clarabel"} <= set(found.libraries)
     assert not {"matplotlib", "hydra", "pyarrow", "joblib"} & set(found.libraries)
     assert None not in found.libraries.values()
-    monkeypatch.setattr(manifest, "find_version", lambda name: "0")
+    monkeypatch.setattr(record_digest, "find_version", lambda name: "0")
     assert record_digest.find_code(modules["noisy_gd"]).digest() != found.digest()
 
 

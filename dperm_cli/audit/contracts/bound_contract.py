@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from dperm_cli.audit.contracts.promises import count_tried, promise, require
 from dperm_cli.bounds.base import QUANTITIES, Bound, Setting, find_gaussian_mu, risk_range
 from dperm_cli.core import plugin_sources, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import bare_spec

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.problems import TASKS
 from dperm_cli.audit.contracts.promises import promise, require, show
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import fields_of
 from dperm_cli.losses.base import to_dense

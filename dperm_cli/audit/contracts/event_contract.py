@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.audit import noise_laws
 from dperm_cli.audit.contracts.promises import Broken, NotTried, promise, require
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import Choices, fields_of
 from dperm_cli.privacy.accounting.accountant import account

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.promises import count_tried, promise, require, show
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks

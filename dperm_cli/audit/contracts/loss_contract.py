@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dperm_cli.audit.contracts.promises import (
     require_bounds,
     show,
 )
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Data
 from dperm_cli.sets import make_ball

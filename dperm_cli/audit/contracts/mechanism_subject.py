@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dperm_cli.audit.contracts.problems import small_problem
 from dperm_cli.audit.contracts.promises import Broken
 from dperm_cli.audit.random_neighbours import KERNEL, shorten_steps
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import fields_of
 from dperm_cli.core.seeds import seed_sequence

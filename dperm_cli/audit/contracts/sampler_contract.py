@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.problems import small_problem
 from dperm_cli.audit.contracts.promises import NotTried, count_tried, promise, require, show
 from dperm_cli.audit.sampler_laws import LEVEL, find_distribution
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Target
 from dperm_cli.samplers.shared.potential import Records

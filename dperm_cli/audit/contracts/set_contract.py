@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from dperm_cli.audit import declared_grid
 from dperm_cli.audit.contracts.examples import make_examples
 from dperm_cli.audit.contracts.promises import NotTried, promise, require, require_bounds, show
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import optimum

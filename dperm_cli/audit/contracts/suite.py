@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +31,7 @@ from dperm_cli.audit.contracts.promises import (
     try_promise,
 )
 from dperm_cli.core import plugin_files, plugin_sources, progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import keys_of
 from dperm_cli.core.plugin_files import quiet_stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dperm_cli.audit.outside.neighbours import Pair
 from dperm_cli.audit.outside.outputs import Output, Sample
 from dperm_cli.audit.outside.statistics import SIDE_CHANNELS, Statistic, fit_statistics
 from dperm_cli.audit.statistical_attack import choose, rates_of
+from dperm_cli.core.dataclass import dataclass
 
 VIOLATED, NOT_A_FUNCTION, NOT_SHOWN = "violated", "not a function of its claim", "not shown"
 

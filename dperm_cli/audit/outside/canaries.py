@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from dperm_cli.audit.outside.outputs import Output
 from dperm_cli.audit.outside.records import RecordKind, Table
+from dperm_cli.core.dataclass import dataclass
 
 SHARES = (1.0, 0.5, 0.2, 0.05)  # of the canaries: for how many a coin is guessed
 _RIDGE = 1e-3  # of the largest eigenvalue, where rows are made independent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dperm_cli.audit.outside.records import RecordKind, Table
+from dperm_cli.core.dataclass import dataclass
 
 RANDOM = 6  # random pairs beside the structured ones
 _TINY = 1e-6  # what a row just beyond its bound exceeds it by, relatively

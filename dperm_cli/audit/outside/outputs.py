@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 _LONGEST = 400  # characters kept of a message or a printed text
 _MOST_NUMBERS = 20_000

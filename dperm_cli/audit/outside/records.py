@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.number_text import number_in

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.audit.outside.outputs import Sample
+from dperm_cli.core.dataclass import dataclass
 
 # What ``without=`` may name.
 KINDS = (

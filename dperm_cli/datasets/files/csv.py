@@ -7,12 +7,12 @@ import io
 import itertools
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
 from dperm_cli.core.number_text import number_in

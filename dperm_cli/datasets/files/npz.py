@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ import numpy as np
 from dperm_cli.core import npy_files
 from dperm_cli.core.candidate_lists import SCALING
 from dperm_cli.core.data_files import locate
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.memory_limits import current_limit

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core.data_files import data_folder as find_data_folder
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.fields import Check, Help
 from dperm_cli.core.files import read_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from dperm_cli.core.data_files import locate
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.core.read_errors import report_read_errors

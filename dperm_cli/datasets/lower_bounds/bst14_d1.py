@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared.one_dimension import OneDimension
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.datasets.shared.one_dimension import OneDimension
 

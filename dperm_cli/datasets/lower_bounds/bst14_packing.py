@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Help, Range
 from dperm_cli.datasets.shared.generated_rows import leaf
 from dperm_cli.datasets.shared.lower_bound_rows import LowerBoundInstance

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 from dperm_cli.datasets.shared.row_pipeline import Centred
 

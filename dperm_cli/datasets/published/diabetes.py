@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared import embedded_files
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling
 

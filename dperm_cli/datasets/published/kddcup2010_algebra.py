@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Help
 from dperm_cli.datasets.shared import text_tables

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared import text_tables
 from dperm_cli.datasets.shared.published_file import Source
 from dperm_cli.datasets.shared.row_pipeline import Raw

@@ -11,12 +11,12 @@ import datetime
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import NOTHING, InputError
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.label_names import canonical

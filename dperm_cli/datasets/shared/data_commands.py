@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts, hash_file
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import download, published_file, row_rules

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -15,6 +14,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.candidate_lists import FITTED_SCALINGS
 from dperm_cli.core.data_files import locate
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, Check, Choices, Help, Positive, Unit, fields_of
 from dperm_cli.core.read_errors import report_read_errors

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import guard_memory
 from dperm_cli.datasets.shared.row_pipeline import Records, make_data

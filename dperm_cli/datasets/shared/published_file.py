@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.data_files import data_folder
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.core.package_paths import cache_dir

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.candidate_lists import FITTED_SCALINGS, PUBLIC_SCALINGS, SCALING
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Choices, Count, FromRun, Help, Positive, Range, Seed

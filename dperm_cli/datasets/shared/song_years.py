@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared.published_file import Registered
 from dperm_cli.datasets.shared.row_pipeline import Intercept, Raw, Scaling
 

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from scipy import sparse
 
 from dperm_cli import __version__
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import (
     finish_folder,

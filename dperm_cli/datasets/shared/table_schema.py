@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import checks, plain_yaml
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.column_kinds import (

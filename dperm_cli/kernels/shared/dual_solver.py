@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.loops import dual_ascent
 from dperm_cli.problem.data import Matrix

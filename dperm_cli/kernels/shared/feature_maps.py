@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.kernels.base import Kernel, products
 from dperm_cli.loops import row_maps

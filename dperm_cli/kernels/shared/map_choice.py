@@ -5,10 +5,9 @@ Both depend on the configuration and public facts only, never on a training reco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import mapped_rows

@@ -6,11 +6,11 @@ differentiable, and between u_+ and u_+ + h / 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.cone_program import ConeProgram, ToDual, add_rounded_part

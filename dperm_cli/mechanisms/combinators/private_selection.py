@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.candidate_lists import SCALING, check_candidates
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair

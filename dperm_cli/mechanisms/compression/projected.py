@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, projected_problem

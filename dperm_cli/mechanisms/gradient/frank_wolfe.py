@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from dperm_cli.bounds import ttz14
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import Count, FromRun, Help, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem

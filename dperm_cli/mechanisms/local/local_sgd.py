@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.shared import user_answers

@@ -3,9 +3,9 @@ the solver leaves open [INSTTW19, Alg. 1]."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, Positive, Probability
 from dperm_cli.mechanisms.base import Design

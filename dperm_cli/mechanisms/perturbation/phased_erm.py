@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.bounds.fkt20 import PhaseFacts
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Count, Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair

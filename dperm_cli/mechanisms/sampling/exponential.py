@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.shared.score_units import find_units
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release

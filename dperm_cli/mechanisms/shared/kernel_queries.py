@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import Help, Probability
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec

@@ -8,12 +8,12 @@ four numbers of docs/proofs/mirror_descent.md, Theorem 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.bounds import ttz14
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices

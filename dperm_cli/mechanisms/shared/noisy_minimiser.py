@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import Mechanism, Plan, Release

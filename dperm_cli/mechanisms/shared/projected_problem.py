@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm

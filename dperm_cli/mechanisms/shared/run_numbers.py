@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import calibrate, gaussian_profile
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, Poisson, RunNumberLaw
 

@@ -21,9 +21,10 @@ measured by ``CurvatureEstimate`` where it has kinks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 # Chosen once, on public data sets with losses, radii and budgets of all sizes; they have no unit
 # and are the same for every problem.

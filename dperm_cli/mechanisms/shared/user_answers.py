@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Count, Help, Positive, Range
 from dperm_cli.loops import local_learning, sgd

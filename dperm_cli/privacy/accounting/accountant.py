@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import (
     fourier_inversion,
     gaussian_profile,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import accountant
 from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person, sum_of_steps
 from dperm_cli.privacy.budget import Guarantee

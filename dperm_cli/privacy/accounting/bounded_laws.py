@@ -14,9 +14,10 @@ Proofs: docs/proofs, accounting page. The quadrature variable x is the loss itse
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

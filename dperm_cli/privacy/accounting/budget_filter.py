@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.brent import find_minimum
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.accounting.group_privacy import guarantee_for_person

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.random_stopping import RenyiBound

@@ -17,11 +17,11 @@ rounding     sums of terms of known size; both bounded by a share of 1e-10 + 1e-
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.saddle_point import Composition, Saddle
 from dperm_cli.privacy.accounting.subsampled_laws import TiltedLaw, tilt_step
 

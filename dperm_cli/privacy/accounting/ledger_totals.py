@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import plugin_sources
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee, weakest_kind

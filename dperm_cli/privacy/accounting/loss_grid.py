@@ -19,11 +19,12 @@ The bound holds for any window and any tilt. Their choice only decides how tight
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy import fft
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.saddle_point import Composition, Saddle
 from dperm_cli.privacy.accounting.subsampled_laws import (
     Law,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.objective_perturbation import joint_delta, joint_epsilon
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.events import Approx, Event, Gaussian, PerturbedObjective

@@ -15,9 +15,9 @@ delta the profile of one run. A ``tilt`` is a - 1, and the bounds are on log E e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import gaussian_profile
 
 # Chances below this end the list of numbers of runs: no uniform number of 52 bits reaches them.

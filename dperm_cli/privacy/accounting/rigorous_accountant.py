@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from flint import acb, arb
 
 from dperm_cli.core.brent import find_minimum
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import perturbed_minimisers, saddle_point
 from dperm_cli.privacy.accounting.dominating_pairs import DominatingLaws, find_dominating_laws

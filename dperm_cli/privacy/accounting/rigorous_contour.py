@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flint import acb, arb
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.rigorous_balls import Ball, ComplexBall, make_ball
 from dperm_cli.privacy.accounting.rigorous_transforms import SampledTransform, Transform
 from dperm_cli.privacy.accounting.saddle_point import Saddle

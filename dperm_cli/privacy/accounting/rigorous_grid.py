@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from flint import arb, arb_poly
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.rigorous_balls import Ball, compute_normal, make_ball
 from dperm_cli.privacy.accounting.rigorous_losses import SampledLaw
 from dperm_cli.privacy.accounting.rigorous_profiles import (

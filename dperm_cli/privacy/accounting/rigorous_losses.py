@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from flint import arb
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import perturbed_minimisers
 from dperm_cli.privacy.accounting.proved_level import NotRigorous
 from dperm_cli.privacy.accounting.random_stopping import NegativeBinomial, RunNumberLaw

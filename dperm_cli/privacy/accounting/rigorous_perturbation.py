@@ -7,13 +7,13 @@ with Gaussian releases beside. Proofs: docs/proofs/objective_perturbation.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from flint import arb
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting import objective_perturbation
 from dperm_cli.privacy.accounting.rigorous_balls import (
     Ball,

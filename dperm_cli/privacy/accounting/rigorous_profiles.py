@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from flint import arb
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.rigorous_balls import Ball, compute_normal
 
 # Equal pure steps up to which all sums of their losses are listed.

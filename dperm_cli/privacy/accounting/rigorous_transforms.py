@@ -9,12 +9,12 @@ bounded by a normal tail. Proofs: docs/proofs, accounting page.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from flint import acb, arb
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.rigorous_balls import (
     Ball,
     ComplexBall,

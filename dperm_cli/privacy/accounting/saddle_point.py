@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from dperm_cli.core.brent import find_minimum
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.random_stopping import RenyiBound

@@ -16,10 +16,11 @@ of queries. Proof, and why the sup is over the two families below: docs/proofs/_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 # Cells of the search, on each of which the second derivative bounds what lies between the nodes.
 _CELLS = 128

@@ -18,11 +18,12 @@ page. Everything here is one-dimensional and vectorised over x.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import CheckedFields, Count, Range
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy.special import betaincinv, gammaln, ndtri
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.core.unit_rows import find_unit_rows

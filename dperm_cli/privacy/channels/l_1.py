@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit

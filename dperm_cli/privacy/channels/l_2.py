@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows

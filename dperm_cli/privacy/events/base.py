@@ -6,9 +6,10 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import CheckedFields, Choices, Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range

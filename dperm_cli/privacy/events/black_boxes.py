@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Range
 from dperm_cli.privacy.accounting import bounded_laws

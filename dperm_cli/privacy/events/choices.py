@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Choices, Count, NonNegative
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.events.base import (

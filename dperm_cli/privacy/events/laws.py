@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.symmetric import order_of, triangle_size
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.events.base import MOVES, OneSum

@@ -6,10 +6,10 @@ What it spends is in ``privacy.accounting.objective_perturbation``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.objective_perturbation import joint_epsilon

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.fields import Count, Range
 from dperm_cli.privacy.accounting.random_stopping import Poisson
 from dperm_cli.privacy.events.selection import MOST_RUNS, Candidates, PrivateSelection

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
 from dperm_cli.core.symmetric import triangle_size

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaincc, ndtri
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.privacy.intervals.rounded_noise import check_level
 

@@ -7,12 +7,12 @@ Lemma 1): the same law holds for noise drawn on the grid of step 1 and for a rou
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 
 LAWS = ("laplace", "gaussian")

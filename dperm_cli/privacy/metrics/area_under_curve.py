@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.intervals.area_under_curve import find_area, find_area_interval
 from dperm_cli.privacy.metrics.base import Reading
 from dperm_cli.privacy.metrics.score_histogram import BINS, ScoreHistogram, split_labels

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.intervals.accuracy import find_interval_of_unknown_number
 from dperm_cli.privacy.intervals.bounded_mean import clip_share
 from dperm_cli.privacy.intervals.summed_noise import sum_noise

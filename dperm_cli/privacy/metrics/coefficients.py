@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.symmetric import pack_symmetric, triangle_size, unpack_symmetric
 from dperm_cli.privacy.intervals.area_under_curve import find_variance

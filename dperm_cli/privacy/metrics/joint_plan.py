@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, Laplace

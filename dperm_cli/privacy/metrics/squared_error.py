@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.intervals.bounded_mean import (
     Interval,
     find_mean_on_records,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.marks import MARKS, Outline
 from dperm_cli.results.charts.themes import DEFAULT_THEME

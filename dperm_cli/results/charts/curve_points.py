@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.records.references import SMALLER_IS_BETTER
 from dperm_cli.results.records.row_facts import Row, as_json, flatten, group_by, number
 from dperm_cli.results.records.summary import BAND, is_saturated, quantile

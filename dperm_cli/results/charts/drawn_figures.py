@@ -10,12 +10,12 @@ import contextlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from dperm_cli.core.digests import hash_parts, hash_sha256, hash_sources
 from dperm_cli.core.errors import StorageError
 from dperm_cli.core.files import read_bytes, write_atomically
+from dperm_cli.core.installed_versions import find_version
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.charts.chart_model import Figure
 
@@ -61,7 +61,7 @@ def _find_note(figure: Figure) -> Path | None:
 def _identify_code() -> str:
     """A digest of what draws: this room's files and the version of matplotlib."""
     files = sorted(path for path in _ROOM.iterdir() if path.is_file())
-    return hash_sources(files, _ROOM) + metadata.version("matplotlib")
+    return hash_sources(files, _ROOM) + str(find_version("matplotlib"))
 
 
 def _hash_file(path: Path) -> str | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks, late_imports, private_folders
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, HOLLOW_WORDS, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels, is_line
 from dperm_cli.results.charts.text_fitting import measure, wrap

@@ -6,7 +6,8 @@ The first stand for the mechanisms of the package (``mechanism_looks``), the res
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from dperm_cli.core.dataclass import dataclass
 
 Outline = tuple[tuple[float, float], ...]
 _SIZE = 4.8  # half the width of a mark on the page, in pixels

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
     LINEAR,

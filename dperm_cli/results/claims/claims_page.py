@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.claims.claims import (
     CONFIRMED,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims, intervals
 from dperm_cli.results.records.references import tell_references

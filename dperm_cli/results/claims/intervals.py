@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dperm_cli.core.brent import find_root
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.results.charts.curve_points import STATISTIC_LEVELS, Point
 

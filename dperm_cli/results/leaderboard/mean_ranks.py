@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.leaderboard.entries import Entry
 from dperm_cli.results.leaderboard.peer_table import ABSENT
 from dperm_cli.results.records.row_facts import csv_lines, distinct, format_count, group_by

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli import __version__
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.files import read_bytes, write_atomically
 from dperm_cli.core.read_errors import first_words
 from dperm_cli.results.ledger import ledger, release_log

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.ledger import statement as statement_of
 from dperm_cli.results.ledger.remarks import list_remarks, summarise_remarks
 from dperm_cli.results.ledger.statement import has_fresh_noise, is_session

@@ -12,9 +12,9 @@ import math
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import make_printable
 from dperm_cli.results.ledger.statement import has_fresh_noise

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.chart_model import index_mark
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.mechanism_looks import choose_looks

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dperm_cli
+from dperm_cli.core.installed_versions import find_version
 
 SEED_SCHEME = "Philox keyed by SeedSequence(seed, blake2b-128(role, cell, trial))"
 _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
@@ -43,14 +42,6 @@ def versions() -> dict[str, str | None]:
         "dperm": dperm_cli.__version__,
     }
     return found | {package: find_version(package) for package in _PACKAGES}
-
-
-@cache
-def find_version(package: str) -> str | None:
-    """The installed version of a package, without importing it; None where it is not installed."""
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.version(package)
-    return None
 
 
 def git_state() -> str | None:

@@ -11,13 +11,13 @@ import functools
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.near_names import nearest
 from dperm_cli.core.shared_json import SharedJson
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.records.aggregate import configuration_of
 from dperm_cli.results.records.row_facts import (
     Row,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.tables.chosen_table import ChosenTable, Column, Group
 
 # TeX points of a line of the class article: in one of two columns, and over both

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.study_view import find_value, list_keys
 from dperm_cli.results.records.aggregate import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.records.row_facts import Row
 from dperm_cli.results.tables import summary_table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import plugin_words
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.preparation_words import RAW_COLUMNS
 from dperm_cli.results.records.references import COLUMNS as REFERENCES
 from dperm_cli.results.records.references import tell_references

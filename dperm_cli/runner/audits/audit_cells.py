@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import Pair, Records, Shape
 from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell
 from dperm_cli.core import catalogue, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.losses.base import to_dense

@@ -7,7 +7,6 @@ of values occurs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.audit import declared_grid, hard_pairs
@@ -15,6 +14,7 @@ from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.covering_design import FULL, Design, cover
 from dperm_cli.audit.opened_cell import FAILED, OK, OpenedCell
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported, describe_error
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.compose.composer import Composer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dperm_cli.audit.outside.canaries import (
 from dperm_cli.audit.outside.outputs import Output
 from dperm_cli.audit.outside.records import read_kind
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.runner.audits.outside_audit import Question

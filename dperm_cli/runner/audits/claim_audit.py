@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.runner.audits import canary_audit, outside_report
 from dperm_cli.runner.audits.outside_audit import Question, audit_claim
 from dperm_cli.runner.audits.outside_targets import Target

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from dperm_cli.audit.fuzz_draws import Draw, draw, targets
 from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks, plugin_sources
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.foreign_errors import suppress_warnings

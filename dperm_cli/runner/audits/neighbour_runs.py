@@ -20,7 +20,6 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from dperm_cli.audit import holder_facts
 from dperm_cli.audit.first_difference import find_place, first_difference, line_difference
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.memo import clear_memos
 from dperm_cli.core.package_paths import use_cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from dperm_cli.audit.outside.bounds import (
 )
 from dperm_cli.audit.outside.neighbours import Pair, list_pairs, list_variants
 from dperm_cli.audit.outside.records import RecordKind
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.runner.audits.outside_runs import Runs

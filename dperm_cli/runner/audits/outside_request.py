@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.audit.outside.records import KEY, read_kind
 from dperm_cli.audit.outside.statistics import KINDS
 from dperm_cli.core import checks, processors
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import NOTHING, InputError
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.operands import FORMATS, Syntax

@@ -8,7 +8,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dperm_cli.audit.outside.neighbours import Pair
 from dperm_cli.audit.outside.outputs import Output
 from dperm_cli.audit.outside.records import Table
 from dperm_cli.core import progress
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import append_durably, truncate_file, write_atomically
 from dperm_cli.runner.audits.outside_targets import Target

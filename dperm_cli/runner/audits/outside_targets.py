@@ -18,7 +18,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from dperm_cli.audit.outside.outputs import Output, describe_failure, describe_result
 from dperm_cli.audit.outside.records import Table
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, describe_error
 from dperm_cli.core.files import open_atomically, write_atomically
 

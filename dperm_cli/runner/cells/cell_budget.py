@@ -7,7 +7,6 @@ from typing import Any
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
-from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.accounting.generator_range import NEGLIGIBLE_DELTA_SHARE
@@ -101,6 +100,8 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
 
 def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
     """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
+    from dperm_cli.mechanisms.combinators.private_selection import PrivateSelection  # by need
+
     if kind == "local":
         apart = ", without tune=: nothing is chosen under local trust"
         end = apart if isinstance(mechanism, PrivateSelection) else ""

@@ -8,12 +8,13 @@ contains the minimiser.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import catalogue, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.memo import GIB, Memo, measure_bytes

@@ -5,10 +5,11 @@ Nothing is planned, solved or drawn here. A finished study is looked up with wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec

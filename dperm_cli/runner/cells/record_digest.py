@@ -6,24 +6,24 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import dperm_cli
 from dperm_cli import __version__
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
+from dperm_cli.core.installed_versions import find_version
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.record_format import CodeIdentity
-from dperm_cli.results.records import manifest
 from dperm_cli.runner.cells.source_tree import SourceTree
 
 # What a record says nothing of: what is shown at the keyboard, where files lie, how records are
 # stored and shown, and how arguments become a configuration, which is in a record's name itself.
 SILENT = (
-    "core.catalogue", "core.late_imports", "core.package_paths", "core.private_folders",
-    "core.progress", "results",
+    "core.catalogue", "core.installed_versions", "core.late_imports", "core.package_paths",
+    "core.private_folders", "core.progress", "results",
     "runner.cells.record_digest", "runner.cells.source_file", "runner.cells.source_tree",
     "runner.compose.command_line", "runner.compose.composer", "runner.compose.fitting_mechanism",
     "runner.compose.study_plan", "runner.compose.tuning", "runner.sweep.backends",
@@ -118,7 +118,7 @@ def find_code(modules: Iterable[str], tree: SourceTree | None = None) -> Code:
     libraries = imports - {*sys.stdlib_module_names, *SILENT_LIBRARIES, tree.package}
     return Code(
         {name: source.digest for name, source in found.items()},
-        {name: manifest.find_version(name) for name in libraries},
+        {name: find_version(name) for name in libraries},
     )
 
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting, find_gaussian_mu
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.core.foreign_errors import hide_words

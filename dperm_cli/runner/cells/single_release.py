@@ -8,11 +8,11 @@ cover.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_parts
 
 # fields of a syntax tree that say nothing about what runs, or not in every version of Python

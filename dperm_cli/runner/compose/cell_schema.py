@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import (
     Allowed,

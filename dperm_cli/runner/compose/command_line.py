@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core import catalogue, checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
 from dperm_cli.core.plain_yaml import DEPTH

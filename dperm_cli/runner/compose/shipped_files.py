@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import json
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.digests import hash_parts, hash_sources
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import write_atomically
+from dperm_cli.core.installed_versions import find_version
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.core.private_folders import read_own
 from dperm_cli.runner.compose import user_yaml
@@ -81,7 +81,7 @@ def _find_place(root: str, overrides: tuple[str, ...]) -> Path | None:
 def _identify_files(root: str) -> str:
     """A digest of all YAML files of a folder, and of the libraries that compose them."""
     files = sorted(Path(root).rglob("*.yaml"))
-    return hash_sources(files, Path(root)) + "".join(map(metadata.version, _LIBRARIES))
+    return hash_sources(files, Path(root)) + "".join(f" {find_version(one)}" for one in _LIBRARIES)
 
 
 def _read(kept: Path) -> dict[str, Any] | None:

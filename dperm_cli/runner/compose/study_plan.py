@@ -6,11 +6,12 @@ import copy
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import FACTS_SIZE, hash_each, hash_parts, write_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.shared_json import SharedJson

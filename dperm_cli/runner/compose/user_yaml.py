@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import plain_yaml
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 
 BITS = 1024  # of a whole number: what float64 holds

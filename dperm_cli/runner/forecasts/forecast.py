@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core.brent import find_root
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.combinators.auto import Auto

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.datasets.shared.row_rules import take_columns
 from dperm_cli.mechanisms.base import Mechanism, Plan

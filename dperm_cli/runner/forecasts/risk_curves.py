@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.data import Data

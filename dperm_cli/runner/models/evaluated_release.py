@@ -7,11 +7,11 @@ follows from what left.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import read_bytes

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.datasets.shared import column_rules, label_names, row_rules
 from dperm_cli.datasets.shared.table_schema import TableSchema
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from dperm_cli import __version__
 from dperm_cli.core import checks, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared.feature_maps import Explicit, Features, Fourier, Landmarks

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.number_text import number_in
 from dperm_cli.core.read_errors import first_words, report_read_errors

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.results.records.store import Store

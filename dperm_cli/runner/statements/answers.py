@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks, plain_yaml
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import NOTHING, InputError
 from dperm_cli.runner.statements.questions import (
     COUNT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.runner.models.evaluated_release import EvaluatedRelease, StoredEvaluation
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements import layers, sections

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.runner.statements.answers import Answers
 
 OPEN, DECLARED = "To be declared", "(declared)"  # a person's word, which dperm cannot check

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.charts.text_fitting import wrap
 from dperm_cli.runner.statements import layers
 from dperm_cli.runner.statements.facts import Statement

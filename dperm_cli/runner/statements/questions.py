@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dperm_cli.core.dataclass import dataclass
 
 TEXT, NAMES, DATE, SLUG, COUNT = "text", "names", "date", "slug", "count"
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")

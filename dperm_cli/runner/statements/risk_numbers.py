@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.privacy.accounting.attack_risk import TradeOff
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.statements.number_words import format_percent

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -132,4 +131,6 @@ def _write_peak(folder: Path, written: float) -> float | None:
 
 
 def _name_process() -> str:
+    import socket  # by need
+
     return f"{socket.gethostname()}-{os.getpid()}".replace(os.sep, "_")

@@ -7,7 +7,6 @@ cells; workers write their records themselves, so that nothing but small reports
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 import re
 import warnings
@@ -15,13 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core import checks
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.environment import THREADS, follow_parent
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.extras import say_how_to_install
@@ -42,7 +42,7 @@ WORTH = 16
 _IDLE_SECONDS = 300
 _ONE_THREAD = dict.fromkeys(THREADS, "1")
 _WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back, or to take up work
-_SILENT = logging.CRITICAL + 1  # what ends a sweep is said by errors, in a line
+_SILENT = 51  # above all levels of ``logging``: what ends a sweep is said by errors, in a line
 _NO_THREAD = "can't start new thread"  # Python's words
 _pools: dict[int, Any] = {}
 
@@ -282,6 +282,8 @@ class Dask(Backend):
     @contextmanager
     def open_client(self, folder: Path) -> Iterator[Any]:
         """A client of the scheduler, and of a cluster that is there as long as the client."""
+        import logging  # by need
+
         from dask import config
         from distributed import Client
 
@@ -395,6 +397,8 @@ class Submitit(Backend):
 @contextmanager
 def _listen_to_nannies() -> Iterator[list[str]]:
     """What the parents of Dask's workers on this machine say of those that end."""
+    import logging  # by need
+
     heard: list[str] = []
 
     class Listener(logging.Handler):

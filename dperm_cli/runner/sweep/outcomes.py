@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dperm_cli.core.dataclass import dataclass
 
 # A finished cell is looked up; a failed one is tried again.
 FINISHED = ("ok", "unsupported", "planned")

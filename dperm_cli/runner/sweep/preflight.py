@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import StorageError, Unsupported
 from dperm_cli.core.memory_limits import MemoryLimit, current_limit, format_bytes

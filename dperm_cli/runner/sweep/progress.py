@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 from dperm_cli.core import progress, terminal
+from dperm_cli.core.dataclass import dataclass
 
 QUIET_SECONDS = 10.0
 # Cells to have seen before the time left is guessed.

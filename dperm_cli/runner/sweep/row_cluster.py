@@ -14,13 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.foreign_errors import suppress_warnings
 from dperm_cli.core.plugin_sources import PluginSource, list_sources, use_sources

@@ -9,10 +9,11 @@ kills workers fails alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells

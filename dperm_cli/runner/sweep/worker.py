@@ -12,13 +12,13 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from os.path import isdir
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.environment import collect_as_usual, follow_parent
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.foreign_errors import suppress_warnings

@@ -17,7 +17,6 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import range_delta
 from dperm_cli.problem.problem import ProblemSpec
-from dperm_cli.results.charts import account_figure
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.tables import account_table
@@ -44,6 +43,8 @@ def account(arguments: list[str]) -> int:
         print(account_table.format_table(rows).rstrip("\n"), flush=True)
     # print the table before drawing, which takes longer
     if asked.figure:
+        from dperm_cli.results.charts import account_figure  # by need
+
         points = curves(asked.asks, rows)
         write_files(asked.out, account_figure.draw_files(rows, points))
     if all(row["status"] == "unsupported" for row in rows):

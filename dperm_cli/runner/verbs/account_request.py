@@ -6,12 +6,12 @@ import copy
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, plugin_sources, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy.accounting.rigorous_level import require_flint
@@ -237,8 +237,9 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
 
 
 def _names(given: tuple[Any, ...], composer: Composer) -> tuple[str, ...]:
-    every = registry.list_protective()
-    names = [name for word in given for name in (every if word == "all" else (word,))]
+    names = list[str]()
+    for word in given:  # every mechanism is imported for `all` alone
+        names.extend(registry.list_protective() if word == "all" else (word,))
     for name in names:
         registry.look_up("mechanism", name)
         plugin_sources.choose("mechanism", name, ("all", *composer.list_names("mechanism")))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.core.operands import FORMATS, Syntax, refuse_operands
 from dperm_cli.results.leaderboard import reference

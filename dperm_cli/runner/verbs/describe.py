@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting, find_gaussian_mu
 from dperm_cli.core import checks, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.files import write_files

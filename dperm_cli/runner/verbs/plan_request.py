@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.candidate_lists import RADIUS, SCALING
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.mechanisms.combinators import auto

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax, refuse_operands

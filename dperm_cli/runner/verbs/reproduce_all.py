@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import catalogue
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
 from dperm_cli.core.files import OutputFile
 from dperm_cli.core.package_paths import find_shipped

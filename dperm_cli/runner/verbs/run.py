@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import checks, plugin_sources
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import find_special

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dperm_cli.core import registry
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.samplers.base import Certificate, Sampler, Target

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.shared.margin_loss import margins
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.samplers.base import Target

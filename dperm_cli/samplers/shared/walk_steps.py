@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from dperm_cli.core.dataclass import dataclass
 
 _SHARE = 8.0  # Algorithm 6 runs at a quarter of the accuracy, Algorithm 5 at half of that
 

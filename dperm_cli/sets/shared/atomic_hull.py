@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.memo import MIB, Memo
 from dperm_cli.problem.cone_program import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length, reached_diameter

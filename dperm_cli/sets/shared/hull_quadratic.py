@@ -9,10 +9,11 @@ occurs twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dperm_cli.core.dataclass import dataclass
 
 _ROUNDS = 400
 _BATCH = 32

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.dataclass import dataclass
 from dperm_cli.problem.cone_program import ConeProgram, add_ball
 from dperm_cli.sets.base import Balls, ConvexSet, ask_body, length, unit
 from dperm_cli.sets.intersection import Intersection
