@@ -22,7 +22,8 @@ LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
     "PIL.ExifTags", "scipy.sparse", "scipy.special",
 )  # fmt: skip
-LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these
+LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these but one
+_TEACHES = "dperm_cli.loops.machine_operations"  # numba, before it begins to compile
 _LOADING = threading.RLock()
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 
@@ -35,7 +36,8 @@ class _LateFinder:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As Python's own finder; None for every other module."""
-        if name not in LATE and name != _SCIPY_WORDS and not name.startswith(LATE_ROOMS):
+        is_own = name.startswith(LATE_ROOMS) and name != _TEACHES
+        if not is_own and name not in LATE and name != _SCIPY_WORDS:
             return None
         found = PathFinder.find_spec(name, path, target)
         if found is not None and found.loader is not None:

@@ -171,6 +171,24 @@ def test_what_is_given_early_is_what_the_whole_module_has():
     run(NAMES)
 
 
+COMPILED = """
+from dperm_cli.core import late_imports
+late_imports.load_late()
+import numpy as np
+from dperm_cli.loops import log_odds
+chances, least = log_odds.find_least(np.ones((3, 5)), np.zeros(5))
+assert list(chances) == [0.5, 0.5, 0.5]
+"""
+
+
+def test_loops_are_compiled_where_no_machine_code_is_kept(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], capture_output=True, text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_arrays_of_other_libraries_get_the_whole_module():
     program = NAMES.split("early =")[0] + "special.ndtr(0.0); print(type(special).__name__)"
     done = subprocess.run(
