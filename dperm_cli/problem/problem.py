@@ -150,6 +150,19 @@ class Problem:
         total = self.loss.sum_values(theta, self.data) + self.penalty.value(theta)
         return total if self.tilt is None else total + theta @ self.tilt
 
+    def evaluate_apart(self, points: np.ndarray) -> np.ndarray:
+        """``objective`` at each of some points [m, p], with the bits that it has alone: [m].
+
+        The records are passed over once for all of them, where the sums are compiled.
+        """
+        if not self.loss.has_compiled_sums(self.data):
+            return np.array([float(self.objective(one)) for one in points])
+        losses = self.loss.sum_values(np.asarray(points, dtype=float), self.data)
+        found = [loss + self.penalty.value(one) for loss, one in zip(losses, points, strict=True)]
+        if self.tilt is not None:
+            found = [value + one @ self.tilt for value, one in zip(found, points, strict=True)]
+        return np.array(found, dtype=float)
+
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the regulariser, [..., p]."""
         theta = np.asarray(theta, dtype=float)

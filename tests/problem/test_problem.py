@@ -129,3 +129,20 @@ def test_fingerprint_tells_problems_apart():
     ]
     assert len({p.fingerprint() for p in problems}) == len(problems)
     assert small_problem().fingerprint() == problems[0].fingerprint()
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse", "single"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
+@pytest.mark.parametrize("p", [1, 3, 10, 23])
+def test_values_of_many_points_have_the_bits_that_each_has_alone(loss, layout, p):
+    problem = small_problem(loss, n=70, p=p, ridge=0.3)
+    rows = problem.data.x.astype(np.float32)
+    made = {"dense": problem.data.x, "sparse": sparse.csr_array(problem.data.x), "single": rows}
+    problem = dataclasses.replace(
+        problem,
+        data=dataclasses.replace(problem.data, x=made[layout]),
+        tilt=np.linspace(-0.5, 1.0, p),
+    )
+    points = np.random.default_rng(3).normal(size=(11, p))
+    alone = [float(problem.objective(one)) for one in points]
+    assert problem.evaluate_apart(points).tolist() == alone

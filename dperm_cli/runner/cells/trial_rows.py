@@ -43,8 +43,9 @@ def make_trial_rows(
     risks = population.find_excess_risks(
         cell.dataset, problem.data, problem.loss, theta, problem.constraint
     )
+    values = problem.evaluate_apart(theta)
     for trial, point in enumerate(theta):
-        excess = float(problem.objective(point)) - optimum.value
+        excess = float(values[trial]) - optimum.value
         own: dict[str, Any] = {
             name: float(values[trial]) for name, values in released.get("settings", {}).items()
         }

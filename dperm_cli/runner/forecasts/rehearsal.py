@@ -103,7 +103,7 @@ class Rehearsal:
         released = mechanism.release(view, drop_reserve(copy_plan(plan)), gate.fix())
         points = read_points(mechanism, released, TRIALS, stage.problem.constraint)
         points = embed_points(points, judge, choice)
-        values = np.array([float(judged.problem.objective(point)) for point in points])
+        values = judged.problem.evaluate_apart(points)
         return np.maximum(values - judged.least, 0.0) / spec.n
 
     def _stage(self, spec: ProblemSpec, choice: Choice) -> Stage:
