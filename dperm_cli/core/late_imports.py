@@ -110,8 +110,8 @@ _FIND_EARLY: dict[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-class _LateLoader:
-    """Makes a ``_LateModule`` of a module that the usual loader would load at once."""
+class _Loader:
+    """A loader around the usual one."""
 
     def __init__(self, usual: Any) -> None:
         self._usual = usual
@@ -119,6 +119,10 @@ class _LateLoader:
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """As the usual loader."""
         return self._usual.create_module(spec)
+
+
+class _LateLoader(_Loader):
+    """Makes a ``_LateModule`` of a module that the usual loader would load at once."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run nothing yet."""
@@ -128,15 +132,8 @@ class _LateLoader:
         module.__class__ = _LateModule
 
 
-class _ScipyLoader:
+class _ScipyLoader(_Loader):
     """Loads SciPy's module for array libraries, and has it leave docstrings as they are."""
-
-    def __init__(self, usual: Any) -> None:
-        self._usual = usual
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the usual loader."""
-        return self._usual.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         """As the usual loader; then the reader of docstrings is replaced, where that works."""
