@@ -11,9 +11,11 @@ of Python's own can inherit from them.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import cache
@@ -22,7 +24,16 @@ from reprlib import recursive_repr
 from typing import Any, TypeVar, dataclass_transform, overload
 
 _T = TypeVar("_T")
-_MADE_ANEW = object()  # the default of an argument whose value a function makes for each object
+_COMPILING = threading.RLock()
+_OTHER_FIELDS = ("InitVar", "KW_ONLY")  # what annotations of these classes do not hold
+
+
+class _Factory:
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_MADE_ANEW = _Factory()  # the default of an argument whose value a function makes for each object
 
 
 @overload
@@ -38,7 +49,7 @@ def dataclass(
     """Make a class what ``dataclasses.dataclass`` makes it.
 
     Args:
-        cls: The class, with annotated fields. ``InitVar`` is not supported.
+        cls: The class, with annotated fields. ``InitVar`` and ``KW_ONLY`` are not supported.
         frozen: Whether attributes of its objects cannot be set.
         eq: Whether objects are equal where their fields are.
         kw_only: Whether its own fields are set by name alone.
@@ -47,7 +58,8 @@ def dataclass(
         The same class; without ``cls``, a decorator.
 
     Raises:
-        TypeError: A base class is frozen and this one is not, or the other way round.
+        TypeError: A base class is frozen and this one is not, or the other way round; a field
+            without a default follows one that has one; a frozen class sets attributes itself.
         ValueError: A default that all objects would share and could change.
     """
     if cls is None:
@@ -67,9 +79,10 @@ def _define(cls: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
         "__dataclass_params__": _find_params(frozen, eq, kw_only),
     }
     fields = dataclasses.fields(model)
+    _check_order(cls, fields)
     ours = {
         "__match_args__": model.__match_args__,
-        "__init__": _LateInit(cls, frozen),
+        "__init__": LateInit(cls, frozen),
         "__repr__": _make_repr([f.name for f in fields if f.repr]),
     }
     if "__replace__" in vars(model):  # since Python 3.13
@@ -78,9 +91,12 @@ def _define(cls: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
         ours["__eq__"] = _make_eq([f.name for f in fields if f.compare])
         hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
         # a class with __eq__ and no __hash__ of its own has None there
-        where = made if vars(cls).get("__hash__", MISSING) is None else ours
+        has_none = "__eq__" in vars(cls) and vars(cls).get("__hash__", MISSING) is None
+        where = made if has_none else ours
         where["__hash__"] = _make_hash(hashed) if frozen else None
     if frozen:
+        if "__setattr__" in vars(cls) or "__delattr__" in vars(cls):
+            raise TypeError(f"{cls.__name__}: a frozen class sets no attributes")
         made |= _forbid_changes(cls, frozenset(f.name for f in fields))
     for name in own:
         if isinstance(vars(cls).get(name), Field):  # its default stands in its place, if it has one
@@ -90,7 +106,17 @@ def _define(cls: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
                 made[name] = default
     for name, value in (made | {k: v for k, v in ours.items() if k not in vars(cls)}).items():
         setattr(cls, name, value)
-    return cls
+    return abc.update_abstractmethods(cls)
+
+
+def _check_order(cls: Any, fields: tuple[Field[Any], ...]) -> None:
+    seen = False
+    for f in fields:
+        if f.init and not f.kw_only:
+            has_default = f.default is not MISSING or f.default_factory is not MISSING
+            if seen and not has_default:
+                raise TypeError(f"{cls.__name__}: non-default argument {f.name!r} follows default")
+            seen = seen or has_default
 
 
 def _make_model(cls: Any, own: dict[str, Any], kw_only: bool) -> Any:
@@ -102,8 +128,9 @@ def _make_model(cls: Any, own: dict[str, Any], kw_only: bool) -> Any:
     types = {name: f.type for name, f in inherited.items()} | own
     kept = {name: f for name, f in inherited.items() if name not in own}
     values = {name: getattr(cls, name) for name in own if hasattr(cls, name)}
-    if any("InitVar" in str(one) for one in own.values()):
-        raise TypeError(f"{cls.__name__}: no field of these classes is an InitVar")
+    for word in _OTHER_FIELDS:
+        if any(word in str(one) for one in own.values()):
+            raise TypeError(f"{cls.__name__}: no field of these classes is {word}")
     # with a docstring, as Python would make one from the signature, which takes long
     first = {"__module__": cls.__module__, "__annotations__": types, "__doc__": "Fields alone."}
     model = type(cls.__name__, (), first | kept | values)
@@ -117,42 +144,62 @@ def _find_params(frozen: bool, eq: bool, kw_only: bool) -> Any:
     return dataclasses.dataclass(frozen=frozen, eq=eq, kw_only=kw_only)(plain).__dataclass_params__
 
 
-class _LateInit:
-    """``__init__`` of a class until it is first looked up; then it is compiled."""
+class LateInit:
+    """``__init__`` of a class until it is first looked up; then it is compiled.
+
+    Attributes:
+        made: The function that took its place, or None.
+    """
 
     def __init__(self, cls: Any, frozen: bool) -> None:
-        self.cls, self.frozen = cls, frozen
+        self._cls, self._frozen, self.made = cls, frozen, None
 
     def __get__(self, instance: object, owner: Any = None) -> Any:
-        init = _compile_init(self.cls, self.frozen)
-        if vars(self.cls).get("__init__") is self:
-            self.cls.__init__ = init
+        init = self._compile()
+        if vars(self._cls).get("__init__") is self:
+            self._cls.__init__ = init
         return init if instance is None else init.__get__(instance)
+
+    def __reduce__(self) -> Any:
+        return _give, (self._compile(),)  # for a class that is pickled by its value
+
+    def _compile(self) -> Any:
+        with _COMPILING:
+            if self.made is None:
+                self.made = _compile_init(self._cls, self._frozen)
+        return self.made
+
+
+def _give(init: Any) -> Any:
+    return init
 
 
 def _compile_init(cls: Any, frozen: bool) -> Any:
-    known: dict[str, Any] = {"_set": object.__setattr__, "_made_anew": _MADE_ANEW}
-    by_place, by_name, lines = ["self"], [], []
     fields = dataclasses.fields(cls)
+    me = "self" if all(f.name != "self" for f in fields) else "_dataclass_self"
+    known: dict[str, Any] = {"_dataclass_set": object.__setattr__, "_dataclass_anew": _MADE_ANEW}
+    by_place, by_name, lines = [me], [], []
     for f in fields:
         name, value = f.name, f.name
         argument = name
         if f.default_factory is not MISSING:
-            known[f"_make_{name}"] = f.default_factory
-            argument = f"{name}=_made_anew"
-            value = f"_make_{name}() if {name} is _made_anew else {name}" if f.init else (
-                f"_make_{name}()")  # fmt: skip
+            known[f"_dataclass_make_{name}"] = f.default_factory
+            argument = f"{name}=_dataclass_anew"
+            value = f"_dataclass_make_{name}()"
+            if f.init:
+                value += f" if {name} is _dataclass_anew else {name}"
         elif f.default is not MISSING:
-            known[f"_default_{name}"] = f.default
-            argument = f"{name}=_default_{name}"
+            known[f"_dataclass_default_{name}"] = f.default
+            argument = f"{name}=_dataclass_default_{name}"
         elif not f.init:
             continue
         if f.init:
             (by_name if f.kw_only else by_place).append(argument)
         if f.init or f.default_factory is not MISSING:
-            lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+            line = f"_dataclass_set({me}, {name!r}, {value})"
+            lines.append(line if frozen else f"{me}.{name} = {value}")
     if any("__post_init__" in vars(one) for one in cls.__mro__):
-        lines.append("self.__post_init__()")
+        lines.append(f"{me}.__post_init__()")
     words = ", ".join([*by_place, *(["*", *by_name] if by_name else [])])
     head = f"def _make({', '.join(known)}):\n def __init__({words}):\n  "
     text = head + "\n  ".join(lines or ["pass"]) + "\n return __init__"

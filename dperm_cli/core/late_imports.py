@@ -13,6 +13,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -25,6 +28,8 @@ LATE = (
 LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these but one
 _TEACHES = "dperm_cli.loops.machine_operations"  # numba, before it begins to compile
 _LOADING = threading.RLock()
+# whether this thread imports a part of a package that is not to be loaded for it
+_wants_part: ContextVar[bool] = ContextVar("wants_part", default=False)
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
 
 
@@ -57,22 +62,43 @@ class _LateModule(ModuleType):
         spec = object.__getattribute__(self, "__spec__")
         if name == "__spec__":  # every import statement looks at it
             return spec
-        if name == "__path__" and spec.submodule_search_locations is not None:
-            return spec.submodule_search_locations  # to import a module of this package
+        if name == "__path__" and _wants_part.get():
+            return spec.submodule_search_locations
         if (found := _FIND_EARLY.get(spec.name, _find_nothing)(name)) is not None:
             return found
-        with _LOADING:
-            state = spec.loader_state
-            if state is not None and not state["begun"]:  # else: asked for by its own code
-                state["begun"] = True
-                try:
-                    spec.loader.exec_module(self)
-                except BaseException:
-                    state["begun"] = False  # whoever asks next tries again
-                    raise
-                spec.loader_state = None
-                object.__setattr__(self, "__class__", ModuleType)
+        _load(self, spec)
         return ModuleType.__getattribute__(self, name)  # with the module's own ``__getattr__``
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Load the module first: its code would undo what is set from outside."""
+        if not name.startswith("__") and not isinstance(value, ModuleType):  # a part of a package
+            _load(self, object.__getattribute__(self, "__spec__"))
+        ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Load the module first."""
+        _load(self, object.__getattribute__(self, "__spec__"))
+        ModuleType.__delattr__(self, name)
+
+
+def _load(module: ModuleType, spec: Any) -> None:
+    with _lock(spec.name):
+        state = spec.loader_state
+        if state is not None and not state["begun"]:  # else: asked for by its own code
+            state["begun"] = True
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                state["begun"] = False  # whoever asks next tries again
+                raise
+            spec.loader_state = None
+            object.__setattr__(module, "__class__", ModuleType)
+
+
+def _lock(name: str) -> AbstractContextManager[Any]:
+    """The lock with which Python imports a module: it knows when threads wait for each other."""
+    make = vars(_bootstrap).get("_ModuleLockManager")
+    return _LOADING if make is None else make(name)
 
 
 def _find_nothing(_: str) -> None:
@@ -87,8 +113,11 @@ def _find_compiled(name: str) -> Any:
     """
     if name.startswith("_") or os.environ.get("SCIPY_ARRAY_API"):
         return None
-    import scipy.special._ufuncs  # noqa: F401
-
+    token = _wants_part.set(True)
+    try:
+        import scipy.special._ufuncs  # noqa: F401
+    finally:
+        _wants_part.reset(token)
     compiled: Any = sys.modules["scipy.special._ufuncs"]  # by name, as an attribute would load all
     found = vars(compiled).get(name) if name in compiled.__all__ else None
     return found if type(found).__name__ == "ufunc" else None
@@ -102,7 +131,9 @@ def _find_test(name: str) -> Any:
 def _is_sparse(x: object) -> bool:
     """As ``scipy.sparse.issparse``: no such array is there before the module is."""
     loaded = sys.modules.get("scipy.sparse._base")
-    return loaded is not None and loaded.issparse(x)
+    # another thread may have begun to load it
+    test = None if loaded is None else vars(loaded).get("issparse")
+    return test is not None and test(x)
 
 
 _FIND_EARLY: dict[str, Callable[[str], Any]] = {

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from dperm_cli.core.dataclass import LateInit
 from dperm_cli.core.errors import InputError
 
 _OWN = __name__.partition(".")[0]
-_CODE = (type, FunctionType, BuiltinFunctionType, property, staticmethod, classmethod)
+_CODE = (
+    type, FunctionType, BuiltinFunctionType, property, staticmethod, classmethod, LateInit
+)  # fmt: skip
 _ABSENT = object()
 
 
@@ -59,7 +62,8 @@ def _restore(owner: Any, members: dict[str, Any]) -> list[str]:
         old = members.get(name, _ABSENT)
         # modules load some of their names at first use
         added = old is _ABSENT and isinstance(owner, type) and isinstance(made, _CODE)
-        if made is not old and (isinstance(old, _CODE) or added):
+        is_first_use = isinstance(old, LateInit) and made is old.made
+        if made is not old and not is_first_use and (isinstance(old, _CODE) or added):
             changed.append(f"{owner.__name__}.{name}")
             delattr(owner, name) if added else setattr(owner, name, old)
     for name, old in members.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import dataclasses
 import inspect
@@ -296,3 +297,81 @@ def test_threads_that_make_the_first_objects():
             thread.join()
         assert made == 4 * [Fresh(1)]
         assert inspect.isfunction(vars(Fresh)["__init__"])
+
+
+def test_what_python_takes_is_taken():
+    class Shown(abc.ABC):
+        @abc.abstractmethod
+        def __repr__(self): ...
+
+    @dataclass(frozen=True)
+    class Named(Shown):
+        """Its fields are called as the words of a constructor."""
+
+        self: int
+        _set: int = 1
+        made: list = field(default_factory=list)
+        _make_made: int = 2
+
+    one = Named(5)
+    assert (one.self, one._set, one.made, one._make_made) == (5, 1, [], 2)
+    assert "<factory>" in str(inspect.signature(Named))
+
+    @dataclass(frozen=True)
+    class Unhashed:
+        """It says that it has no hash."""
+
+        a: int
+        __hash__ = None
+
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Unhashed(1))
+
+
+def test_what_python_refuses_is_refused_at_once():
+    with pytest.raises(TypeError, match="'b' follows default"):
+
+        @dataclass
+        class Late:
+            """A field without a default after one that has one."""
+
+            a: int = 1
+            b: int
+
+    with pytest.raises(TypeError, match="sets no attributes"):
+
+        @dataclass(frozen=True)
+        class Setting:
+            """Frozen, with a way to set attributes."""
+
+            a: int
+
+            def __setattr__(self, name, value):
+                pass
+
+    with pytest.raises(TypeError, match="KW_ONLY"):
+
+        @dataclass
+        class Marked:
+            """With Python's mark, which these classes do without."""
+
+            a: int
+            _: dataclasses.KW_ONLY
+            b: int = 1
+
+
+def test_a_class_that_is_pickled_by_its_value_takes_its_constructor_with_it():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    program = (
+        "import cloudpickle, dataclasses, sys\n"
+        "from dperm_cli.core.dataclass import dataclass\n"
+        "@dataclass(frozen=True)\n"
+        "class Own:\n"
+        "    a: int\n"
+        "    b: list = dataclasses.field(default_factory=list)\n"
+        "sys.stdout.buffer.write(cloudpickle.dumps(Own))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    own = cloudpickle.loads(done.stdout)
+    assert (own(1).a, own(1).b) == (1, [])
+    assert own(1) == own(a=1)

@@ -319,3 +319,63 @@ def test_garbage_is_looked_for_seldom_in_a_report_of_a_process_of_its_own(own, s
         "print(inside == before, gc.get_threshold() == before)"
     )
     assert run(program) == shown + "\n"
+
+
+SET = """
+import sys, threading
+from dperm_cli.core import late_imports
+late_imports.load_late()
+import scipy.special, scipy.sparse
+from dperm_cli.loops import gradient_sums
+sys.setswitchinterval(1e-6)
+found, begin = [], threading.Event()
+def ask():
+    begin.wait()
+    for _ in range(2000):
+        try:
+            found.append(scipy.sparse.issparse(3))
+        except Exception as error:
+            found.append(repr(error))
+threads = [threading.Thread(target=ask) for _ in range(3)]
+for thread in threads:
+    thread.start()
+begin.set()
+scipy.sparse.csr_array
+for thread in threads:
+    thread.join()
+assert set(found) == {False}, set(found)
+scipy.special.ndtr = "mine"
+scipy.special.softmax = "mine"
+gradient_sums.sum_losses = "mine"
+assert scipy.special.ndtr == scipy.special.softmax == gradient_sums.sum_losses == "mine"
+del gradient_sums.sum_gradients
+assert not hasattr(gradient_sums, "sum_gradients")
+"""
+
+
+def test_what_is_set_from_outside_stays_and_threads_may_ask_meanwhile():
+    run(SET)
+
+
+PART = """
+import sys, threading
+from dperm_cli.core import late_imports
+late_imports.load_late()
+import scipy.special
+begin, found = threading.Barrier(2), []
+def import_part():
+    begin.wait()
+    import scipy.special._basic
+    found.append(True)
+thread = threading.Thread(target=import_part)
+thread.start()
+begin.wait()
+scipy.special.softmax
+thread.join()
+assert found == [True]
+"""
+
+
+def test_a_part_of_a_package_may_be_imported_while_another_thread_loads_it():
+    done = subprocess.run([sys.executable, "-c", PART], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
