@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _PANELS = 80
 
 
@@ -84,5 +84,10 @@ def _grid(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of a composite Gauss-Legendre rule."""
     edges = np.linspace(low, high, _PANELS + 1)
     half = 0.5 * np.diff(edges)[:, None]
-    nodes = edges[:-1, None] + half * (1.0 + _NODES)
-    return nodes.ravel(), (half * _WEIGHTS).ravel()
+    nodes, weights = _make_rule()
+    return (edges[:-1, None] + half * (1.0 + nodes)).ravel(), (half * weights).ravel()
+
+
+@cache
+def _make_rule() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(24)  # which has to be imported
