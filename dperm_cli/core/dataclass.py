@@ -71,7 +71,8 @@ def _define(cls: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
     for base in cls.__mro__[1:]:
         params = vars(base).get("__dataclass_params__")
         if params is not None and params.frozen is not frozen:
-            raise TypeError(f"{cls.__name__}: frozen={frozen}, and {base.__name__} is not")
+            words = f"frozen={frozen}, and its base {base.__name__} has frozen={params.frozen}"
+            raise TypeError(f"{cls.__name__}: {words}")
     own = inspect.get_annotations(cls)
     model = _make_model(cls, own, kw_only)
     made: dict[str, Any] = {

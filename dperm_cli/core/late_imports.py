@@ -26,7 +26,8 @@ LATE = (
     "PIL.ExifTags", "scipy.sparse", "scipy.special",
 )  # fmt: skip
 LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these but one
-_TEACHES = "dperm_cli.loops.machine_operations"  # numba, before it begins to compile
+# the one: it registers operations with numba, which has to know them before it compiles
+_AT_ONCE = "dperm_cli.loops.machine_operations"
 _LOADING = threading.RLock()
 # whether this thread imports a part of a package that is not to be loaded for it
 _wants_part: ContextVar[bool] = ContextVar("wants_part", default=False)
@@ -41,7 +42,7 @@ class _LateFinder:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """As Python's own finder; None for every other module."""
-        is_own = name.startswith(LATE_ROOMS) and name != _TEACHES
+        is_own = name.startswith(LATE_ROOMS) and name != _AT_ONCE
         if not is_own and name not in LATE and name != _SCIPY_WORDS:
             return None
         found = PathFinder.find_spec(name, path, target)
