@@ -57,6 +57,7 @@ COLUMNS = {
     "population_bound_upper": ("upper", "explicit", "population_risk"),
     "population_bound_lower": ("lower", "explicit", "population_risk"),
 }
+_KEPT = frozenset(COLUMNS.values())
 
 
 def choose_best_bounds(at: Setting) -> dict[str, object]:
@@ -83,14 +84,16 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
         Values by column. A column without a bound is left out.
     """
     row, at = dict[str, Any](), at.find_chosen()
+    found: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
     every: list[Bound] = [*ALL, *plugin_sources.classes("bound").values()]
-    for name, (kind, constant, quantity) in COLUMNS.items():
-        fitting = [
-            b for b in every if (b.kind, b.constant, b.quantity) == (kind, constant, quantity)
-        ]
-        values = [found for b in fitting if (found := _value(b, at)) is not None]
-        if values:
-            row[name], row[f"{name}_id"] = (min if kind == "upper" else max)(values)
+    with np.errstate(all="ignore"):
+        for one in every:
+            kept = (one.kind, one.constant, one.quantity)
+            if kept in _KEPT and (value := _find_value(one, at)) is not None:
+                found.setdefault(kept, []).append(value)
+    for name, kept in COLUMNS.items():
+        if kept in found:
+            row[name], row[f"{name}_id"] = (min if kept[0] == "upper" else max)(found[kept])
     row["bound_constant"] = "explicit" if "bound_upper" in row else "none"
     if "bound_lower_gaussian" in row and row.get("bound_lower", 0.0) > row["bound_lower_gaussian"]:
         row["bound_lower_gaussian"] = row["bound_lower"]
@@ -121,16 +124,16 @@ def _find_gap(row: Mapping[str, Any], at: Setting) -> dict[str, Any]:
     return {"minimax_upper": best.value, "minimax_upper_id": best.name, "minimax_factor": factor}
 
 
-def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:
+def _find_value(bound: Bound, at: Setting) -> tuple[float, str] | None:
     """A bound's value and id; None where it does not apply or is not a finite number."""
     if at.spec.space != "parameters" or bound.applies(at) is not None:
         return None
     try:
-        with np.errstate(all="ignore"):
-            value = bound.value(at)
+        value = bound.value(at)
     except (OverflowError, ZeroDivisionError):
         return None
-    whole = risk_range(at) / (at.spec.n if bound.quantity == "population_risk" else 1)
-    if (bound.kind, bound.constant) == ("upper", "explicit") and value > whole:
-        return whole, RANGE
+    if (bound.kind, bound.constant) == ("upper", "explicit"):
+        whole = risk_range(at) / (at.spec.n if bound.quantity == "population_risk" else 1)
+        if value > whole:
+            return whole, RANGE
     return (value, bound.id) if math.isfinite(value) else None

@@ -22,6 +22,8 @@ from dperm_cli.bounds.base import (
     lower_bound,
     lower_order,
 )
+from dperm_cli.core.memo import MIB, memoise
+from dperm_cli.core.spaced_numbers import list_integers_by_ratio
 
 _check_lasso = check(lambda at: not at.spec.lasso > 0, "is for losses without a lasso")
 _check_ridge = check(
@@ -80,7 +82,7 @@ def caps(at: Setting) -> float:
     spec, epsilon = at.spec, at.budget.epsilon
     gain_of = random_directions.choose_gain(spec.constraint) or random_directions.log_gain
     last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
-    k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
+    k = list_integers_by_ratio(1, last, 160).astype(float)
     if at.budget.relation == "replace_one":
         rho = random_directions.bound_correlation(spec.p, k * epsilon, gain_of)
     else:
@@ -125,10 +127,7 @@ def tracing_bound(at: Setting) -> float:
         return 0.0
     reach = 2.0 * math.sqrt(spec.p) / epsilon
     last = math.ceil(min(spec.n, 2.0 + reach * reach))
-    m = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)[:, None]
-    a = np.geomspace(0.05, 1e5, 60)
-    length, square = code_length(spec.p if spec.constraint.is_ball else 1, m, a)
-    more = (1.0 + m / (2.0 * a)) * m
+    m, more, length, square = _list_codes(last, spec.p if spec.constraint.is_ball else 1)
     c = more * math.sinh(epsilon) / math.sqrt(spec.p)
     radius, bend, pull = spec.constraint.radius, spec.n * spec.ridge, spec.lipschitz
     d = more * (1.0 + math.exp(-epsilon)) * 2.0 * radius * delta
@@ -139,6 +138,14 @@ def tracing_bound(at: Setting) -> float:
         deep = np.where(inside, np.maximum(deep, pull**2 * square / (2.0 * bend)), deep)
     gained = deep - _depth(pull * c, bend, radius) - pull * d
     return max(0.0, float(np.max(gained)))
+
+
+@memoise(8 * MIB)
+def _list_codes(last: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers m of code words [c, 1], (1 + m / (2 a)) m [c, a] and ``code_length`` of them."""
+    m = list_integers_by_ratio(1, last, 160).astype(float)[:, None]
+    a = np.geomspace(0.05, 1e5, 60)
+    return m, (1.0 + m / (2.0 * a)) * m, *code_length(p, m, a)
 
 
 def code_length(p: int, m: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -129,7 +129,7 @@ def group_delta(epsilon: float, delta: float, k: np.ndarray) -> np.ndarray:
     """delta_k = delta (e^(k epsilon) - 1) / (e^epsilon - 1), at most 1."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = delta * np.expm1(np.asarray(k, dtype=float) * epsilon) / math.expm1(epsilon)
-    return np.minimum(np.nan_to_num(found, nan=1.0), 1.0) if delta else np.zeros(np.shape(k))
+    return np.fmin(found, 1.0) if delta else np.zeros(np.shape(k))  # 1 where it is inf / inf
 
 
 @cache

@@ -15,6 +15,7 @@ import numpy as np
 from dperm_cli.bounds import hidden_directions as shares
 from dperm_cli.bounds.base import Setting, check, lower_bound
 from dperm_cli.core.memo import MIB, memoise
+from dperm_cli.core.spaced_numbers import drop_repeats, list_integers_by_ratio, space_evenly
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.sets.shared.ball_image import Quadric
 
@@ -207,17 +208,17 @@ def hidden_directions_gaussian(at: Setting) -> float:
 
 def _list_counts(last: int) -> np.ndarray:
     """Numbers of records to try, from 1 to ``last``."""
-    return np.unique(np.geomspace(1.0, max(last, 1), 120).astype(np.int64))
+    return list_integers_by_ratio(1, max(last, 1), 120)
 
 
 def _list_counts_near(k: int, n: int) -> np.ndarray:
     """Numbers of records to try about one that was best on a coarse grid."""
-    return np.unique(np.linspace(max(1, 0.8 * k), min(n, 1.25 * k + 1), 60).astype(np.int64))
+    return drop_repeats(space_evenly(max(1, 0.8 * k), min(n, 1.25 * k + 1), 60).astype(np.int64))
 
 
 def _list_numbers(low: int, high: int) -> list[int]:
     """Numbers of blocks to try, from ``low`` to ``high``; each takes the largest blocks it can."""
-    return [int(blocks) for blocks in np.unique(np.geomspace(low, high, 14).astype(np.int64))]
+    return list_integers_by_ratio(low, high, 14).tolist()
 
 
 def _gain(held: np.ndarray, shown: np.ndarray, bend: float, radius: float) -> np.ndarray:

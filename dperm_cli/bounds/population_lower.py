@@ -16,6 +16,7 @@ from dperm_cli.bounds.base import Setting, check, check_unregularised, lower_bou
 from dperm_cli.bounds.hidden_directions import ROOM
 from dperm_cli.bounds.hidden_lower import Privacy
 from dperm_cli.core.memo import MIB, memoise
+from dperm_cli.core.spaced_numbers import drop_repeats, space_by_ratio
 
 MOST_COUNTS = 200  # numbers of records at which a share is computed
 _DEVIATIONS = 6.0  # of a binomial law, beyond which all counts as shown
@@ -68,7 +69,7 @@ def find_private_risk(privacy: Privacy, n: int, p: int) -> float:
 
 def _spread(low: float, high: float, count: int = _TRIED) -> list[float]:
     """Chances to try, from ``low`` to ``high`` and at most 1."""
-    return [float(b) for b in np.unique(np.minimum(np.geomspace(low, high, count), 1.0))]
+    return drop_repeats(np.minimum(space_by_ratio(low, high, count), 1.0)).tolist()
 
 
 def _find_mean_shares(privacy: Privacy, n: int, chances: Sequence[float]) -> list[float]:
@@ -76,25 +77,35 @@ def _find_mean_shares(privacy: Privacy, n: int, chances: Sequence[float]) -> lis
 
     V grows in K, so that a group of numbers counts as its largest.
     """
-    ends = [_list_ends(n, chance) for chance in chances]
-    sizes = [len(some) for some in ends]
-    every = np.concatenate(ends)
-    below = bdtr(every, n, np.repeat(chances, sizes))
-    shares = np.where(every > 0, privacy.square(1, np.maximum(every, 1)), 0.0)
-    found, start = [], 0
-    for size in sizes:
-        own = slice(start, start + size)
-        masses, start = np.diff(below[own], prepend=0.0), start + size
-        rest = 1.0 - float(np.sum(masses))  # of larger numbers, which count as if all were shown
-        found.append(float(masses @ shares[own]) + max(0.0, rest))
+    ends, sizes = _list_ends(n, np.asarray(chances))
+    below = bdtr(ends, n, np.repeat(chances, sizes))
+    shares = np.where(ends > 0, privacy.square(1, np.maximum(ends, 1)), 0.0)
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    masses = np.empty(len(below))  # of each group of numbers
+    np.subtract(below[1:], below[:-1], out=masses[1:])
+    masses[starts] = below[starts]
+    found = []
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        own = masses[start:stop]
+        rest = 1.0 - float(own.sum())  # of larger numbers, which count as if all were shown
+        found.append(float(own @ shares[start:stop]) + max(0.0, rest))
     return [min(1.0, share * (1.0 + ROOM)) for share in found]
 
 
-def _list_ends(n: int, chance: float) -> np.ndarray:
-    """The largest of each group of likely numbers of records, of law Bin(n, chance)."""
-    reach = _DEVIATIONS * math.sqrt(n * chance) + 20.0
-    low, high = max(0.0, n * chance - reach), min(float(n), math.ceil(n * chance + reach))
-    return np.unique(np.linspace(low, high, MOST_COUNTS).astype(np.int64))
+def _list_ends(n: int, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest of each group of likely numbers of records, of law Bin(n, chance).
+
+    Returns:
+        Those of the first chance, then of the next, and so on; and how many there are of each.
+    """
+    mean = n * chances
+    reach = _DEVIATIONS * np.sqrt(mean) + 20.0
+    low, high = np.maximum(0.0, mean - reach), np.minimum(float(n), np.ceil(mean + reach))
+    ends = np.linspace(low, high, MOST_COUNTS, axis=1).astype(np.int64)
+    new = np.ones(ends.shape, dtype=bool)
+    np.not_equal(ends[:, 1:], ends[:, :-1], out=new[:, 1:])
+    return ends[new], new.sum(axis=1)
 
 
 @lower_bound("Le Cam", _check_ball, check_unregularised, quantity="population_risk")

@@ -18,6 +18,7 @@ P = ParamSpec("P")
 
 MIB, GIB = 1 << 20, 1 << 30
 _ENTRY = 200  # bytes that an entry takes beside what it holds
+_NO_BYTES = (bool, int, float)
 _NEVER_GROW = (bool, int, float, str, bytes, np.ndarray)  # types of values
 # One for all memos: it is held for moments only, and never while a value is made.
 _LOCK = threading.RLock()
@@ -33,6 +34,8 @@ def measure_bytes(value: Any) -> int:
     total, todo = 0, [value]
     while todo:
         one = todo.pop()
+        if one is None or type(one) in _NO_BYTES:
+            continue
         while isinstance(one, np.ndarray) and isinstance(one.base, np.ndarray):
             one = one.base
         if id(one) in seen:
@@ -49,6 +52,12 @@ def measure_bytes(value: Any) -> int:
         elif not isinstance(one, (type, ModuleType)):
             todo += _list_fields(one)
     return total
+
+
+def _never_grows(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(type(one) in _NEVER_GROW for one in value)
+    return type(value) in _NEVER_GROW
 
 
 def _list_fields(value: Any) -> list[Any]:
@@ -115,7 +124,7 @@ class Memo(Generic[K, V]):
 
     def _use_again(self, key: K) -> V:
         value, size, of_key = self._values[key]
-        if type(value) not in _NEVER_GROW:
+        if not _never_grows(value):
             size = of_key + self._measure(value)
         self._keep(key, value, size, of_key)
         return value
