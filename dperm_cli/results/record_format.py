@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -40,8 +40,8 @@ _MARK = b"dperm-sha256:"
 _BLANK = b"0" * 64
 _STATUS = re.compile(rb"dperm-status:([a-z]+);")
 _CELL = re.compile(rb"dperm-cell:([A-Za-z0-9_-]+);")
-# Rows above which a file gains from compression: below, its overhead is most of the time.
-_FEW_ROWS = 8
+# Rows above which dictionaries and zstd make a file smaller: below, they only take time.
+_FEW_ROWS = 64
 _TAIL = 1 << 16  # bytes at the end that hold the footer
 # How the digest spells values in each form. ``repr`` spells letters as this Python knows them.
 _SPELLINGS = {1: repr, 2: ascii}
@@ -78,18 +78,19 @@ def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    without = tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
-    kinds = arrow_schema(without)
-    table = pa.Table.from_arrays([column_of(rows, field) for field in kinds], schema=kinds)
+    kinds, columns = arrow_schema(_list_absent(rows)), _list_columns(rows)
+    arrays = [column_of(columns[one.name], one.type) for one in kinds]
+    table = pa.Table.from_arrays(arrays, schema=kinds)
     sink = pa.BufferOutputStream()
     first, few = rows[0], len(rows) <= _FEW_ROWS
-    options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
-    with pq.ParquetWriter(sink, table.schema, write_statistics=False, **options) as writer:
+    options = {"compression": "snappy" if few else "zstd", "use_dictionary": not few}
+    options |= {"write_statistics": False, "store_schema": False}
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(
             {
                 "dperm.schema": str(SCHEMA_VERSION),
-                "dperm.content": content_digest(rows),
+                "dperm.content": _digest_stable(columns),
                 "dperm.diagnostics": json.dumps(DIAGNOSTICS),
                 "dperm.code": json.dumps(None if code is None else asdict(code)),
                 "dperm.status": f"dperm-status:{first['status']};dperm-cell:{first.get('cell')};",
@@ -174,16 +175,36 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
 
     ``repr`` of a double is exact, so different values never share a text.
     """
-    stored = [
-        {n: row.get(n) for n in STABLE_COLUMNS if n not in OPTIONAL or row.get(n) is not None}
-        for row in rows
-    ]
-    return _digest_values(stored, SCHEMA_VERSION)
+    return _digest_stable(_list_columns(list(rows)))
 
 
-def _digest_values(rows: Iterable[Mapping[str, Any]], form: int) -> str:
-    spell = _SPELLINGS[form]
-    return hash_sha256(*(spell(list(row.items())) for row in rows))
+def _list_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The values of each column that a file of these rows has."""
+    without = _list_absent(rows)
+    kept = [column.name for column in COLUMNS if column.name not in without]
+    return {name: [row.get(name) for row in rows] for name in kept}
+
+
+def _digest_stable(columns: Mapping[str, Sequence[Any]]) -> str:
+    kept = {name: columns[name] for name in STABLE_COLUMNS if name in columns}
+    return _digest_columns(kept, SCHEMA_VERSION)
+
+
+def _list_absent(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that a file of these rows does not have."""
+    return tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
+
+
+def _digest_columns(columns: Mapping[str, Sequence[Any]], form: int) -> str:
+    """The digest of rows by their columns: of each row, the text of its list of (name, value)."""
+    spelled = (_spell(name, values, _SPELLINGS[form]) for name, values in columns.items())
+    return hash_sha256(*(f"[{', '.join(row)}]" for row in zip(*spelled, strict=True)))
+
+
+def _spell(name: str, values: Sequence[Any], spell: Callable[[Any], str]) -> list[str]:
+    if len(set(map(id, values))) == 1:  # rows of one cell share most of their values
+        return [f"({spell(name)}, {spell(values[0])})"] * len(values)
+    return [f"({spell(name)}, {spell(value)})" for value in values]
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:
@@ -235,7 +256,7 @@ def has_true_content(path: Path, data: bytes) -> bool:
     with blame_strangers(path):
         table = ParquetReader(data).read_rows()
         kept = [name for name in table.column_names if name not in footer.diagnostics]
-        return _digest_values(table.select(kept).to_pylist(), footer.form) == footer.content
+        return _digest_columns(table.select(kept).to_pydict(), footer.form) == footer.content
 
 
 def _read_code(found: Any) -> CodeIdentity | None:

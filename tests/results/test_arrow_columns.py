@@ -22,21 +22,19 @@ COLUMNS = [
 @pytest.mark.parametrize("kept", [slice(None), slice(1, 2), slice(0, 1), slice(2, 4)])
 def test_a_column_is_the_one_that_pyarrow_makes(kind, values, kept):
     shown = values[kept] * 5  # more than the eight values of a byte
-    rows = [{} if value is None else {"column": value} for value in shown]
-    found = column_of(rows, pa.field("column", kind))
+    found = column_of(shown, kind)
     found.validate(full=True)
     assert found.equals(pa.array(shown, kind))
 
 
 def test_a_yes_of_numpy_is_a_yes():
-    rows = [{"column": np.True_}, {"column": None}, {"column": np.False_}, {"column": True}]
-    found = column_of(rows, pa.field("column", pa.bool_()))
+    found = column_of([np.True_, None, np.False_, True], pa.bool_())
     assert found.to_pylist() == [True, None, False, True]
 
 
 def test_no_number_is_cut_to_size():
     with pytest.raises(OverflowError):
-        column_of([{"column": 2**63}], pa.field("column", pa.int64()))
+        column_of([2**63], pa.int64())
 
 
 def test_a_record_is_written_without_pandas():

@@ -8,43 +8,41 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 
-def column_of(rows: Sequence[Mapping[str, Any]], field: Any) -> Any:
-    """The values of the column in all rows, None where a row lacks it, as a ``pyarrow.Array``.
+def column_of(values: Sequence[Any], kind: Any) -> Any:
+    """Values of one column as a ``pyarrow.Array``.
 
     Args:
-        rows: plain Python objects of the column's kind, or None (``schema.coerce``).
-        field: of ``schema.arrow_schema``.
+        values: Plain Python objects of the column's kind, or None (``schema.coerce``).
+        kind: The type of one of the fields of ``schema.arrow_schema``.
     """
     import pyarrow as pa
 
-    count = len(rows)
-    values = [row.get(field.name) for row in rows]
-    there = [value is not None for value in values]
-    if not any(there):
-        return pa.nulls(count, field.type)
-    known = None if all(there) else _bits(there)
-    if pa.types.is_string(field.type):
+    count, missing = len(values), values.count(None)
+    if missing == count:
+        return pa.nulls(count, kind)
+    known = _bits([value is not None for value in values]) if missing else None
+    children = None
+    if pa.types.is_primitive(kind) and not pa.types.is_boolean(kind):
+        zeroed = (0 if value is None else value for value in values) if missing else values
+        parts = [_numbers("q" if pa.types.is_integer(kind) else "d", zeroed)]
+    elif pa.types.is_string(kind):
         texts = [b"" if value is None else value.encode() for value in values]
-        parts = [known, _offsets(texts), pa.py_buffer(b"".join(texts))]
-        return pa.Array.from_buffers(field.type, count, parts)
-    if pa.types.is_boolean(field.type):
-        bits = _bits([bool(value) for value in values])
-        return pa.Array.from_buffers(field.type, count, [known, bits])
-    if pa.types.is_list(field.type):
+        parts = [_offsets(texts), pa.py_buffer(b"".join(texts))]
+    elif pa.types.is_boolean(kind):
+        parts = [_bits([bool(value) for value in values])]
+    else:
         lists = [value or () for value in values]
         numbers = _numbers("d", itertools.chain.from_iterable(lists))
-        child = pa.Array.from_buffers(field.type.value_type, sum(map(len, lists)), [None, numbers])
-        parts = [known, _offsets(lists)]
-        return pa.Array.from_buffers(field.type, count, parts, children=[child])
-    kind = "q" if pa.types.is_integer(field.type) else "d"
-    numbers = _numbers(kind, (0 if value is None else value for value in values))
-    return pa.Array.from_buffers(field.type, count, [known, numbers])
+        total = sum(map(len, lists))
+        children = [pa.Array.from_buffers(kind.value_type, total, [None, numbers])]
+        parts = [_offsets(lists)]
+    return pa.Array.from_buffers(kind, count, [known, *parts], children=children)
 
 
 def _numbers(kind: str, values: Iterable[float]) -> Any:

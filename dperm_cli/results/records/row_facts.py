@@ -203,7 +203,8 @@ def as_json(value: Any) -> Any:
         found = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    return found if _depth(found) <= _MAX_DEPTH else value
+    is_flat = value.count("{") + value.count("[") <= _MAX_DEPTH  # deeper than that it cannot be
+    return found if is_flat or _depth(found) <= _MAX_DEPTH else value
 
 
 def read_map(value: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -80,32 +81,32 @@ def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normalise_all(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """``normalise`` of each row. What rows share, as a cell's trials do, is written as JSON once.
+    """``normalise`` of each row. What a row holds of the one before, as a trial of a cell holds
+    most of the one before, is taken as it was there.
 
     Raises ValueError for an unknown column and for a value of the wrong kind.
     """
-    # a value is kept beside its text: its id is no other's while it lives
-    texts: dict[int, tuple[Any, str]] = {}
-    return [_normalise(row, texts) for row in rows]
-
-
-def _normalise(row: Mapping[str, Any], texts: dict[int, tuple[Any, str]]) -> dict[str, Any]:
-    for name in row:
-        if name not in BY_NAME:
-            guess = nearest(name, BY_NAME)
-            raise ValueError(f"record column {name!r} is unknown; nearest: {guess!r}")
-    found = {}
-    for column in COLUMNS:
-        value = row.get(column.name)
-        if value is None or type(value) is _OWN_TYPES.get(column.kind):
-            found[column.name] = value
-        elif column.kind == "json":
-            if id(value) not in texts:
-                texts[id(value)] = value, coerce(column, value)
-            found[column.name] = texts[id(value)][1]
-        else:
-            found[column.name] = coerce(column, value)
+    before: Mapping[str, Any] = {}
+    found, last = [], dict[str, Any].fromkeys(BY_NAME)
+    for row in rows:
+        gone = {name: None for name in before if name not in row}
+        is_new = (name not in before or value is not before[name] for name, value in row.items())
+        new = {name: _store(name, row[name]) for name in itertools.compress(row, is_new)}
+        last = last | gone | new
+        found.append(last)
+        before = row
     return found
+
+
+def _store(name: str, value: Any) -> Any:
+    """The value as its column holds it."""
+    column = BY_NAME.get(name)
+    if column is None:
+        guess = nearest(name, BY_NAME)
+        raise ValueError(f"record column {name!r} is unknown; nearest: {guess!r}")
+    if value is None or type(value) is _OWN_TYPES.get(column.kind):
+        return value
+    return coerce(column, value)
 
 
 def coerce(column: Column, value: Any) -> Any:
