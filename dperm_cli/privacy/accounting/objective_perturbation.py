@@ -68,8 +68,9 @@ def noise_delta(e: float, ratio: float, relation: str) -> float:
     angle = np.linspace(0.0, math.pi / 4.0, _ANGLES + 1)
     wide = ratio * np.cos(angle[:-1])
     narrow = ratio * np.sin(angle[1:])
-    both = zip(wide, narrow, strict=True)
-    kept = [(1.0 - half_normal(e, a)) * (1.0 - half_normal(e, b)) for a, b in both]
+    shares = _half_normals(e, [*wide.tolist(), *narrow.tolist()])
+    both = zip(shares[:_ANGLES], shares[_ANGLES:], strict=True)
+    kept = [(1.0 - a) * (1.0 - b) for a, b in both]
     return min(1.0, (1.0 - min(kept)) * _ROUND_UP)
 
 
@@ -137,10 +138,21 @@ def _outside(e: float, ratio: float, second: float, relation: str) -> float:
 
 def half_normal(e: float, m: float) -> float:
     """H(e; m) = E (1 - exp(e - m |g| - m^2 / 2))_+ for a standard normal g, e >= 0."""
+    return _half_normals(e, [m])[0]
+
+
+def _half_normals(e: float, ratios: list[float]) -> list[float]:
+    """``half_normal`` at each of some m."""
+    closed = [m for m in ratios if m > 0.0 and e >= m * m / 2.0]
+    deltas = dict(zip(closed, gaussian_profile.list_deltas(e, closed), strict=True))
+    return [
+        min(1.0, 2.0 * deltas[m] * _ROUND_UP) if m in deltas else _below_half(e, m) for m in ratios
+    ]
+
+
+def _below_half(e: float, m: float) -> float:
     if m <= 0.0:
         return 0.0
-    if e >= m * m / 2.0:
-        return min(1.0, 2.0 * gaussian_profile.delta(e, m) * _ROUND_UP)
     return min(1.0, -math.expm1(math.log(2.0) + e + float(log_ndtr(-m))) + 1e-15)
 
 
