@@ -158,7 +158,8 @@ class Problem:
         if not self.loss.has_compiled_sums(self.data):
             return np.array([float(self.objective(one)) for one in points])
         losses = self.loss.sum_values(np.asarray(points, dtype=float), self.data)
-        found = [loss + self.penalty.value(one) for loss, one in zip(losses, points, strict=True)]
+        penalty = self.penalty
+        found = [loss + penalty.value(one) for loss, one in zip(losses, points, strict=True)]
         if self.tilt is not None:
             found = [value + one @ self.tilt for value, one in zip(found, points, strict=True)]
         return np.array(found, dtype=float)

@@ -49,6 +49,7 @@ def test_what_is_read_without_hydra():
     words = {
         "epsilon=0.1": (0.1,), "trials=3": (3,), "mechanism=noisy_gd": ("noisy_gd",),
         "out=outputs/a-1": ("outputs/a-1",), "delta=1e-6": (1e-6,), "epsilon=0.1,1": (0.1, 1),
+        "force=true": (True,), "save=False,NULL": (False, None),
     }  # fmt: skip
     for word, values in words.items():
         key = word.partition("=")[0]

@@ -77,8 +77,8 @@ def _metric_of(problem: Problem) -> tuple[str, Any]:
 
 def accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
     """Share of records whose sign is predicted; a margin of zero counts as +1."""
-    predicted = np.where(multiply_rows(x, theta) >= 0.0, 1.0, -1.0)
-    return float(np.mean(predicted == y))
+    is_right = (multiply_rows(x, theta) >= 0.0) == (y > 0.0)
+    return int(np.count_nonzero(is_right)) / len(y)
 
 
 def class_accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:

@@ -22,7 +22,8 @@ _KEY = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*")
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,14})")
 _REAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,14})(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,3})?")
 _TEXT = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*([-./][A-Za-z0-9_]+)*")
-_NO_TEXT = ("null", "true", "false", "nan", "inf")  # in capitals too
+_NAMED = {"null": None, "true": True, "false": False}  # in capitals too
+_NO_TEXT = (*_NAMED, "nan", "inf")
 
 
 class Word(NamedTuple):
@@ -39,7 +40,7 @@ def read_word(word: str) -> Word:
 
 
 def _read_plain_word(word: str) -> Word | None:
-    """A word of names, paths and numbers alone; None for any other."""
+    """A word of names, paths, numbers, true, false and null alone; None for any other."""
     key, _, text = word.partition("=")
     pieces = text.split(",")
     if not _KEY.fullmatch(key) or len(pieces) > NODES:
@@ -50,6 +51,8 @@ def _read_plain_word(word: str) -> Word | None:
             values.append(int(piece))
         elif _REAL.fullmatch(piece):
             values.append(float(piece))
+        elif piece.lower() in _NAMED:
+            values.append(_NAMED[piece.lower()])
         elif _TEXT.fullmatch(piece) and piece.lower() not in _NO_TEXT:
             values.append(piece)
         else:
