@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
@@ -31,7 +32,7 @@ class SourceTree:
 
     def __init__(self, root: Path, memo: Path | None = None) -> None:
         self.package = root.name
-        self._files = {_name_module(path, root): path for path in root.rglob("*.py")}
+        self._files = dict(_list_files(root))
         del self._files[self.package]  # a front door makes nothing
         self._memo = memo
         # what was read, by a digest of the reader and of the bytes
@@ -72,14 +73,14 @@ class SourceTree:
             self._read[name] = source and (source, tuple(self._list_needed(name, source)))
         return self._read[name]
 
-    def _find_file(self, name: str) -> Path | None:
+    def _find_file(self, name: str) -> str | None:
         if _lies_in(name, (self.package,)):
             return self._files.get(name)
-        loaded = vars(sys.modules[name]).get("__file__") if name in sys.modules else None
-        return None if loaded is None else Path(loaded)
+        return vars(sys.modules[name]).get("__file__") if name in sys.modules else None
 
-    def _read_file(self, path: Path) -> Source:
-        text = path.read_bytes()
+    def _read_file(self, path: str) -> Source:
+        with open(path, "rb") as file:
+            text = file.read()
         key = hash_parts(self._reader, text)
         if key not in self._sources:
             self._sources[key] = read_source(text)
@@ -118,9 +119,16 @@ def _follow_public(name: str) -> str:
     return find_module(word) or name if door in _DOORS else name
 
 
-def _name_module(path: Path, root: Path) -> str:
-    parts = path.relative_to(root.parent).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+def _list_files(root: Path) -> Iterator[tuple[str, str]]:
+    """The modules below a folder, and their files."""
+    above = len(str(root)) - len(root.name)
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        package = folder[above:].replace(os.sep, ".")
+        for name in names:
+            if name.endswith(".py"):
+                module = f"{package}.{name.removesuffix('.py')}".removesuffix(".__init__")
+                yield module, os.path.join(folder, name)
 
 
 def _lies_in(name: str, packages: tuple[str, ...]) -> bool:
