@@ -72,7 +72,9 @@ def read_formats(text: str | None) -> tuple[str, ...] | None:
 def draw_canvas(figure: Figure) -> Any:
     """The figure as matplotlib's own object, for a notebook or a script."""
     with use_settings(THEMES[figure.theme]):
-        return _lay_out(figure)
+        drawn = _lay_out(figure)
+        drawn.draw_without_rendering()  # words that follow the settings are found now
+        return drawn
 
 
 def image_bytes(drawn: Any, name: str) -> bytes:
@@ -130,7 +132,6 @@ def _lay_out(figure: Figure) -> Any:
         if close:
             break
     _place_all(drawn, figure, places, margins, sides, (width, height), side)
-    drawn.draw_without_rendering()
     return drawn
 
 
