@@ -2,9 +2,9 @@
 
 SciPy looks through all of NumPy when it is imported, also at NumPy's compiler of Fortran and at its
 test helpers; matplotlib imports a table of glyph names for figures in TeX, and Pillow the names of
-what cameras write. A small run has no use for any of them, and would spend a tenth of its time on
-them. Nor has it for docstrings that both libraries put together while they are imported, nor for
-most of dperm's own loops and solvers.
+what cameras write; numba can read its settings from a YAML file. A small run has no use for any of
+them, and would spend a tenth of its time on them. Nor has it for docstrings that both libraries put
+together while they are imported, nor for most of dperm's own loops and solvers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -23,12 +24,14 @@ from typing import Any
 _WRITES_WORDS = "_update_set_signature_and_docstring"
 LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
-    "PIL.ExifTags", "scipy.sparse", "scipy.special",
+    "PIL.ExifTags", "scipy.sparse", "scipy.special", "yaml",
 )  # fmt: skip
 LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these but one
 # the one: it registers operations with numba, which has to know them before it compiles
 _AT_ONCE = "dperm_cli.loops.machine_operations"
 _LOADING = threading.RLock()
+_CLAIMS = threading.Lock()  # held for moments only
+_MOMENT = 1e-3  # seconds
 # whether this thread imports a part of a package that is not to be loaded for it
 _wants_part: ContextVar[bool] = ContextVar("wants_part", default=False)
 _SCIPY_WORDS = "scipy._lib._array_api"  # adds a note on array libraries to docstrings of functions
@@ -63,7 +66,10 @@ class _LateModule(ModuleType):
         spec = object.__getattribute__(self, "__spec__")
         if name == "__spec__":  # every import statement looks at it
             return spec
-        if name == "__path__" and _wants_part.get():
+        if name == "__path__":  # of a package of which a part is imported, which does not wait
+            if not _wants_part.get() and _claim(spec):
+                with _lock(spec.name):
+                    _run(self, spec)
             return spec.submodule_search_locations
         if (found := _FIND_EARLY.get(spec.name, _find_nothing)(name)) is not None:
             return found
@@ -83,17 +89,43 @@ class _LateModule(ModuleType):
 
 
 def _load(module: ModuleType, spec: Any) -> None:
-    with _lock(spec.name):
+    """Run the module's code, or wait for the thread that does; its own code does not wait."""
+    state, me = spec.loader_state, threading.get_ident()
+    while spec.loader_state is not None and state["by"] != me:
+        if state["by"] is not None and _imports_part_of(spec.name):
+            return  # code of the package itself sees what is there so far, as without this module
+        with _lock(spec.name):
+            if _claim(spec):
+                _run(module, spec)
+        if spec.loader_state is not None:
+            time.sleep(_MOMENT)  # another thread is about to take the lock
+
+
+def _claim(spec: Any) -> bool:
+    """Whether this thread is the one to run the module's code."""
+    with _CLAIMS:
         state = spec.loader_state
-        if state is not None and not state["begun"]:  # else: asked for by its own code
-            state["begun"] = True
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                state["begun"] = False  # whoever asks next tries again
-                raise
-            spec.loader_state = None
-            object.__setattr__(module, "__class__", ModuleType)
+        if state is None or state["by"] is not None:
+            return False
+        state["by"] = threading.get_ident()
+        return True
+
+
+def _run(module: ModuleType, spec: Any) -> None:
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        spec.loader_state["by"] = None  # whoever asks next tries again
+        raise
+    spec.loader_state = None
+    object.__setattr__(module, "__class__", ModuleType)
+
+
+def _imports_part_of(package: str) -> bool:
+    """Whether this thread is importing a module of the package: it holds that module's lock."""
+    locks, me = dict(vars(_bootstrap).get("_module_locks", {})), threading.get_ident()
+    parts = (find() for name, find in locks.items() if name.startswith(f"{package}."))
+    return any(lock is not None and vars(lock).get("owner") == me for lock in parts)
 
 
 def _lock(name: str) -> AbstractContextManager[Any]:
@@ -160,7 +192,7 @@ class _LateLoader(_Loader):
         """Run nothing yet."""
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._usual
-        module.__spec__.loader_state = {"begun": False}
+        module.__spec__.loader_state = {"by": None}  # the thread that runs its code
         module.__class__ = _LateModule
 
 

@@ -209,7 +209,7 @@ OWN_VERSIONS = all(
 @pytest.mark.parametrize("name", late_imports.LATE)
 def test_each_of_them_is_imported_by_a_library(name):
     """What nobody imports any more is no longer worth its line."""
-    used = "dperm_cli.problem.problem, scipy.special, matplotlib.figure, matplotlib.dviread"
+    used = "dperm_cli.problem.problem, scipy.special, matplotlib.figure, matplotlib.dviread, numba"
     program = f"import sys, {used}"
     assert run(f"{program}; print({name!r} in sys.modules)") == "True\n"
 
