@@ -13,7 +13,7 @@ from dperm_cli.loops.jit import compile_inline, compile_loop, fma
 from dperm_cli.loops.slopes import exp, log_of_one_plus
 
 _BLOCK = 256  # rows whose margins are held at once
-_FEW = 4  # fewer columns than these are held one by one: x [p, n]
+FEW = 4  # fewer columns than these are read one by one: x [p, n]
 
 
 def find_least(rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +60,7 @@ def sum_excess(
 def _arrange(rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if rows.ndim != 2 or points.ndim != 2 or points.shape[1] != rows.shape[1]:
         raise ValueError(f"rows {rows.shape} do not fit points {points.shape}")
-    few = points.shape[1] < _FEW  # a vector of one row's numbers would hold too few: of a column
+    few = points.shape[1] < FEW  # a vector of one row's numbers would hold too few: of a column
     x = np.ascontiguousarray(rows.T if few else rows, dtype=float)
     return x, np.ascontiguousarray(points, dtype=float)
 
@@ -76,7 +76,7 @@ def _mean_loss(z, e, chance):
 def _fill_margins(x, start, theta, z):
     """z[i] <- <x_{start + i}, theta>, with the bits of ``lanes.dot``."""
     p = theta.size
-    if p < _FEW:
+    if p < FEW:
         whole = z.size - z.size % 4
         z[:] = 0.0
         for k in range(p):

@@ -117,7 +117,11 @@ def _in_blocks(formula: Callable[..., np.ndarray], *numbers: np.ndarray) -> np.n
 @memoise(budget=512 * MIB)  # one sample takes up to 128 MB
 def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
     theta = np.frombuffer(minimiser)
-    return dataset.fresh(max(2, min(ROWS, ENTRIES // theta.size)), theta)
+    from dperm_cli.loops.log_odds import FEW
+
+    rows = dataset.fresh(max(2, min(ROWS, ENTRIES // theta.size)), theta)
+    # a few columns are read one by one: they are laid out so once for all points
+    return np.asfortranarray(rows) if dataset.law == "log_odds" and theta.size < FEW else rows
 
 
 @memoise(budget=128 * MIB)

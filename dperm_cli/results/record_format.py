@@ -78,9 +78,9 @@ def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds, columns = arrow_schema(_list_absent(rows)), _list_columns(rows)
-    arrays = [column_of(columns[one.name], one.type) for one in kinds]
-    table = pa.Table.from_arrays(arrays, schema=kinds)
+    without, columns = _list_absent(rows), _list_columns(rows)
+    arrays = [column_of(columns[name], kind) for name, kind in _list_kinds(without).items()]
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema(without))
     sink = pa.BufferOutputStream()
     first, few = rows[0], len(rows) <= _FEW_ROWS
     options = {"compression": "snappy" if few else "zstd", "use_dictionary": not few}
@@ -120,9 +120,9 @@ def _read_rows(reader: ParquetReader) -> list[dict[str, Any]]:
 
 
 @cache
-def _list_kinds() -> dict[str, Any]:
-    """The type of each column of a record."""
-    return {field.name: field.type for field in arrow_schema()}
+def _list_kinds(without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The type of each column of a record, in order."""
+    return {field.name: field.type for field in arrow_schema(without)}
 
 
 def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:
