@@ -66,11 +66,12 @@ class _LateModule(ModuleType):
         spec = object.__getattribute__(self, "__spec__")
         if name == "__spec__":  # every import statement looks at it
             return spec
-        if name == "__path__":  # of a package of which a part is imported, which does not wait
+        is_package = spec.submodule_search_locations is not None
+        if name == "__path__" and is_package:  # a part is imported, which does not wait
             if not _wants_part.get() and _claim(spec):
                 with _lock(spec.name):
                     _run(self, spec)
-            return spec.submodule_search_locations
+            return ModuleType.__getattribute__(self, name)
         if (found := _FIND_EARLY.get(spec.name, _find_nothing)(name)) is not None:
             return found
         _load(self, spec)

@@ -20,7 +20,7 @@ def _count_up(count: int) -> np.ndarray:
 
 
 def space_evenly(low: float, high: float, count: int) -> np.ndarray:
-    """Numbers from ``low`` to ``high`` in equal steps [count], for low < high and count > 1."""
+    """Numbers from ``low`` to ``high`` in equal steps [count], for low <= high and count > 1."""
     found = _count_up(count) * ((high - low) / (count - 1.0))
     found += low
     found[-1] = high

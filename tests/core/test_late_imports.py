@@ -353,6 +353,18 @@ assert not hasattr(gradient_sums, "sum_gradients")
 """
 
 
+def test_a_late_module_that_is_no_package_has_no_path():
+    program = (
+        "from dperm_cli.core import late_imports; late_imports.load_late()\n"
+        "import dperm_cli.loops.sgd\n"
+        "try:\n    import dperm_cli.loops.sgd.json\n"
+        "except ModuleNotFoundError as error:\n    print(error)\n"
+        "print(hasattr(dperm_cli.loops.sgd, '__path__'))"
+    )
+    said = "No module named 'dperm_cli.loops.sgd.json'; 'dperm_cli.loops.sgd' is not a package"
+    assert run(program) == f"{said}\nFalse\n"
+
+
 def test_what_is_set_from_outside_stays_and_threads_may_ask_meanwhile():
     run(SET)
 

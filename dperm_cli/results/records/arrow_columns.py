@@ -23,10 +23,11 @@ def column_of(values: Sequence[Any], kind: Any) -> Any:
     """
     import pyarrow as pa
 
-    count, missing = len(values), values.count(None)
-    if missing == count:
+    count, there = len(values), [value is not None for value in values]
+    if not any(there):
         return pa.nulls(count, kind)
-    known = _bits([value is not None for value in values]) if missing else None
+    missing = not all(there)
+    known = _bits(there) if missing else None
     children = None
     if pa.types.is_primitive(kind) and not pa.types.is_boolean(kind):
         zeroed = (0 if value is None else value for value in values) if missing else values
