@@ -73,3 +73,12 @@ def test_the_written_nodes_are_those_of_gauss_and_legendre():
     nodes, weights = np.polynomial.legendre.leggauss(10)
     assert np.max(np.abs(gaussian_profile._NODES - nodes)) <= 2.0**-53
     assert np.max(np.abs(gaussian_profile._WEIGHTS / weights - 1.0)) <= 2.0**-50
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-4, 0.3, 7.0, 200.0])
+def test_many_deltas_at_once_have_the_bits_of_each(epsilon):
+    mus = [0.0, 1e-6, 1e-3, 0.02, 0.1, 0.1, 0.2499, 0.25, 0.3, 2.0, 40.0]
+    assert gaussian_profile.list_deltas(epsilon, mus) == [
+        gaussian_profile.delta(epsilon, mu) for mu in mus
+    ]
+    assert gaussian_profile.list_deltas(epsilon, []) == []

@@ -12,11 +12,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.record_format import content_digest, decode, encode, intact
 from dperm_cli.results.records import store as module
 from dperm_cli.results.records.manifest import build
-from dperm_cli.results.records.schema import COLUMNS, OPTIONAL, normalise
+from dperm_cli.results.records.schema import (
+    COLUMNS,
+    OPTIONAL,
+    STABLE_COLUMNS,
+    normalise,
+    normalise_all,
+)
 from dperm_cli.results.records.store import Store
 from tests.results.conftest import refused, stored, trial_rows
 
@@ -95,6 +102,27 @@ def test_equal_rows_give_equal_bytes_and_diagnostics_leave_the_content_alone():
     assert encode(rows) == encode([dict(row) for row in rows])
     assert encode(rows) != encode(slower)
     assert content_digest(rows) == content_digest(slower) != content_digest(other)
+
+
+def test_rows_are_stored_as_each_of_them_alone():
+    first, second = trial_rows()[:2]
+    shared = {**first, "settings": {"step": 0.5}}
+    rows = [shared, {"cell": "c"}, shared, {**shared, "excess_risk": -0.0, "n": True + 1}, second]
+    assert normalise_all(iter(rows)) == [normalise(row) for row in rows]
+    with pytest.raises(ValueError, match="unknown"):
+        normalise_all([first, {**first, "nonsense": 1}])
+    with pytest.raises(ValueError, match="wants int"):
+        normalise_all([first, {**first, "n": 1.5}])
+
+
+def test_the_content_digest_is_of_each_row_as_a_list_of_pairs():
+    rows = [normalise(row) for row in trial_rows()]
+    rows[-1] = {**rows[-1], "population_excess_risk": -0.0}
+    texts = [
+        ascii([(name, row[name]) for name in STABLE_COLUMNS if name not in OPTIONAL])
+        for row in rows
+    ]
+    assert content_digest(rows) == hash_sha256(*texts)
 
 
 def test_the_footer_carries_the_content_digest_and_no_pickle(tmp_path):
