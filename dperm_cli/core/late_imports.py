@@ -69,8 +69,7 @@ class _LateModule(ModuleType):
         is_package = spec.submodule_search_locations is not None
         if name == "__path__" and is_package:  # a part is imported, which does not wait
             if not _wants_part.get() and _claim(spec):
-                with _lock(spec.name):
-                    _run(self, spec)
+                _run(self, spec)
             return ModuleType.__getattribute__(self, name)
         if (found := _FIND_EARLY.get(spec.name, _find_nothing)(name)) is not None:
             return found
@@ -93,13 +92,14 @@ def _load(module: ModuleType, spec: Any) -> None:
     """Run the module's code, or wait for the thread that does; its own code does not wait."""
     state, me = spec.loader_state, threading.get_ident()
     while spec.loader_state is not None and state["by"] != me:
-        if state["by"] is not None and _imports_part_of(spec.name):
+        if _claim(spec):
+            _run(module, spec)
+        elif _imports_part_of(spec.name):
             return  # code of the package itself sees what is there so far, as without this module
-        with _lock(spec.name):
-            if _claim(spec):
-                _run(module, spec)
-        if spec.loader_state is not None:
-            time.sleep(_MOMENT)  # another thread is about to take the lock
+        else:
+            with _lock(spec.name):
+                pass
+            time.sleep(_MOMENT)  # the other thread may be about to take the lock
 
 
 def _claim(spec: Any) -> bool:
@@ -113,13 +113,22 @@ def _claim(spec: Any) -> bool:
 
 
 def _run(module: ModuleType, spec: Any) -> None:
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        spec.loader_state["by"] = None  # whoever asks next tries again
-        raise
-    spec.loader_state = None
-    object.__setattr__(module, "__class__", ModuleType)
+    """Run the code of a module that this thread has claimed.
+
+    Who runs it is settled before anybody waits: whoever holds the lock of a part of a package would
+    otherwise wait for the package's, and the package's code for the part's.
+    """
+    with _lock(spec.name):
+        try:
+            spec.loader.exec_module(module)
+        except AttributeError as error:  # who asks for a path would take it for there being none
+            spec.loader_state["by"] = None
+            raise ImportError(f"{spec.name} cannot be loaded: {error}", name=spec.name) from error
+        except BaseException:
+            spec.loader_state["by"] = None  # whoever asks next tries again
+            raise
+        spec.loader_state = None
+        object.__setattr__(module, "__class__", ModuleType)
 
 
 def _imports_part_of(package: str) -> bool:

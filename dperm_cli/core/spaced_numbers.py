@@ -1,13 +1,12 @@
 """Lists of numbers to try, from a least to a largest one: equal steps, or equal ratios.
 
-They are numpy's ``linspace`` and ``geomspace`` to the last bit, without the time that numpy takes
-to find out what it was given: most searches over such a list are shorter than that.
+They are numpy's ``linspace`` and ``geomspace`` to the last bit, where the ends differ, without the
+time that numpy takes to find out what it was given: most searches over such a list are shorter.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
@@ -35,7 +34,8 @@ def space_by_ratio(low: float, high: float, count: int) -> np.ndarray:
     """
     if low == high:
         return np.full(count, low)
-    found = np.power(10.0, space_evenly(math.log10(low), math.log10(high), count))
+    # numpy's logarithm, which may have other last bits than the C library's
+    found = np.power(10.0, space_evenly(float(np.log10(low)), float(np.log10(high)), count))
     found[0], found[-1] = low, high
     return found
 
