@@ -104,6 +104,13 @@ def test_equal_rows_give_equal_bytes_and_diagnostics_leave_the_content_alone():
     assert content_digest(rows) == content_digest(slower) != content_digest(other)
 
 
+def test_contents_are_true_where_an_optional_column_is_null_in_some_rows_alone(tmp_path):
+    first, *others = trial_rows()
+    store = stored(tmp_path, [{**first, "bound_released": 2.0}, *others])
+    assert store.has_true_content("abc")
+    assert store.read("abc")[1]["bound_released"] is None
+
+
 def test_rows_are_stored_as_each_of_them_alone():
     first, second = trial_rows()[:2]
     shared = {**first, "settings": {"step": 0.5}}
