@@ -118,17 +118,17 @@ def _run(module: ModuleType, spec: Any) -> None:
     Who runs it is settled before anybody waits: whoever holds the lock of a part of a package would
     otherwise wait for the package's, and the package's code for the part's.
     """
-    with _lock(spec.name):
-        try:
+    try:
+        with _lock(spec.name):
             spec.loader.exec_module(module)
-        except AttributeError as error:  # who asks for a path would take it for there being none
-            spec.loader_state["by"] = None
-            raise ImportError(f"{spec.name} cannot be loaded: {error}", name=spec.name) from error
-        except BaseException:
+            spec.loader_state = None
+            object.__setattr__(module, "__class__", ModuleType)
+    except BaseException as error:
+        if spec.loader_state is not None:
             spec.loader_state["by"] = None  # whoever asks next tries again
-            raise
-        spec.loader_state = None
-        object.__setattr__(module, "__class__", ModuleType)
+        if isinstance(error, AttributeError):  # it would be taken for a package without a path
+            raise ImportError(f"{spec.name} cannot be loaded: {error}", name=spec.name) from error
+        raise
 
 
 def _imports_part_of(package: str) -> bool:

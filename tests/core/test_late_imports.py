@@ -353,6 +353,19 @@ assert not hasattr(gradient_sums, "sum_gradients")
 """
 
 
+def test_a_module_whose_lock_cannot_be_had_is_tried_again():
+    program = (
+        "from dperm_cli.core import late_imports; late_imports.load_late()\n"
+        "import numpy.ma\n"
+        "def refuse(name):\n    raise RuntimeError('deadlock')\n"
+        "usual, late_imports._lock = late_imports._lock, refuse\n"
+        "try:\n    numpy.ma.masked_array\nexcept RuntimeError as error:\n    print(error)\n"
+        "late_imports._lock = usual\n"
+        "print(numpy.ma.masked_array([1.0]).sum())"
+    )
+    assert run(program) == "deadlock\n1.0\n"
+
+
 def test_a_late_module_that_is_no_package_has_no_path():
     program = (
         "from dperm_cli.core import late_imports; late_imports.load_late()\n"
