@@ -61,6 +61,8 @@ class DataSet(registry.Plugin, CheckedFields):
         law: how responses follow from rows where the population's minimiser is known: ``log_odds``
             (y = 1 has the log odds <x, theta*>), ``even_noise`` (y = <x, theta*> + w, w uniform on
             [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
+        row_sphere: the pair (dimension, radius) of the sphere whose points' first coordinates the
+            rows are, for points that are uniform on it; of the laws with a parameter.
         cube_half_side: of the cube that mirrored rows are uniform in.
         invalid: what becomes of a record with a cell that cannot be used, of a file.
         added_keys: keys that came after the first release, with the values of cells without them.
@@ -96,6 +98,7 @@ class DataSet(registry.Plugin, CheckedFields):
     signs: Any = None
     target_bounds: Any = None
     law: ClassVar[str] = ""
+    row_sphere: Any = None
     cube_half_side: Any = None
     split_later: Any = None
     excess: Any = None

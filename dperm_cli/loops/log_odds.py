@@ -1,133 +1,116 @@
-"""The mean logistic loss of labels with known chances, at some points, with fixed bits.
+"""The mean logistic loss of labels with known log odds, for rows uniform on a sphere.
 
-Margins, losses and sums are computed in an order that depends on the numbers of rows and columns
-alone, so that no processor, no library of products and no other point changes their bits.
+A row is x, and y = 1 has the log odds <x, best>. By symmetry the mean loss of a point is made of
+means over one coordinate of x alone. They are integrals over an angle, which Gauss's rule gives
+exactly but for rounding, with the same bits on every processor.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.jit import compile_inline, compile_loop, fma
+from dperm_cli.loops.jit import compile_loop
 from dperm_cli.loops.slopes import exp, log_of_one_plus
 
-_BLOCK = 256  # rows whose margins are held at once
-FEW = 4  # fewer columns than these are read one by one: x [p, n]
+_PANELS = 128
+_FAR = 40.0  # exp(-_FAR) is below the last digit
+
+# Gauss's rule of five nodes on [0, 1]: two pairs about the middle one
+_ROOT = 2.0 * math.sqrt(10.0 / 7.0)
+_INNER, _OUTER = math.sqrt(5.0 - _ROOT) / 6.0, math.sqrt(5.0 + _ROOT) / 6.0
+_MIDDLE_WEIGHT = 64.0 / 225.0
+_INNER_WEIGHT = (322.0 + 13.0 * math.sqrt(70.0)) / 1800.0
+_OUTER_WEIGHT = (322.0 - 13.0 * math.sqrt(70.0)) / 1800.0
+_NODES = (0.5 - _OUTER, 0.5 - _INNER, 0.5, 0.5 + _INNER, 0.5 + _OUTER)
+_WEIGHTS = (_OUTER_WEIGHT, _INNER_WEIGHT, _MIDDLE_WEIGHT, _INNER_WEIGHT, _OUTER_WEIGHT)
 
 
-def find_least(rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What is known of labels y in {-1, 1} whose log odds are <x, best>.
+def find_excess(points: np.ndarray, best: np.ndarray, dimension: int, radius: float) -> np.ndarray:
+    """The expected logistic losses of some points above the least one, that of ``best``.
 
-    Args:
-        rows: x [n, p].
-        best: The point [p].
-
-    Returns:
-        The chances s(z) = 1 / (1 + exp(-z)) of y = 1 [n], z = <x, best>, and the mean losses
-        log(1 + exp(z)) - s(z) z [n], which are the least of any margin.
-    """
-    x, (point,) = _arrange(rows, best[None])
-    chances, least = np.empty(len(rows)), np.empty(len(rows))
-    _fill_least(x, point, chances, least)
-    return chances, least
-
-
-def sum_excess(
-    rows: np.ndarray, points: np.ndarray, chances: np.ndarray, least: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over rows of log(1 + exp(z)) - chance z - least, and of its square, at each point.
+    With a = E log(1 + exp(-r t)), t the size of a coordinate on the unit sphere, r = radius |theta|
+    and -b = da/dr at that of ``best``, r', the excess is a - a' + (r - r') b, which is the excess
+    of a point in the direction of ``best``, and r (1 - cosine) (E t / 2 - b) for the angle between
+    the two.
 
     Args:
-        rows: x [n, p].
-        points: theta [m, p]; z = <x, theta>.
-        chances: Of y = 1 [n].
-        least: What each mean loss is measured from [n].
+        points: theta [m, p].
+        best: The log odds of y = 1 are <x, best> [p].
+        dimension: Of the sphere whose coordinates x has, at least p.
+        radius: Of the sphere.
 
     Returns:
-        The sums [m], and those of the squares [m].
+        The excesses [m], each at least 0. None depends on the other points.
+
+    Raises:
+        ValueError: where the shapes do not fit.
     """
-    x, theta = _arrange(rows, points)
-    if not chances.shape == least.shape == (len(rows),):  # the loop checks no bounds
-        raise ValueError(f"rows {rows.shape} do not fit chances {chances.shape}, {least.shape}")
-    found = np.zeros((len(theta), 8))
-    _add_excess(x, theta, np.ascontiguousarray(chances), np.ascontiguousarray(least), found)
-    a, b, c, d = np.moveaxis(found.reshape(-1, 2, 4), 2, 0)
-    total, square = ((a + c) + (b + d)).T
-    return total, square
-
-
-def _arrange(rows: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if rows.ndim != 2 or points.ndim != 2 or points.shape[1] != rows.shape[1]:
-        raise ValueError(f"rows {rows.shape} do not fit points {points.shape}")
-    few = points.shape[1] < FEW  # a vector of one row's numbers would hold too few: of a column
-    x = np.ascontiguousarray(rows.T if few else rows, dtype=float)
-    return x, np.ascontiguousarray(points, dtype=float)
-
-
-@compile_inline
-def _mean_loss(z, e, chance):
-    """The mean loss of margin z, with e = exp(-|z|)."""
-    positive = z if z > 0.0 else 0.0
-    return (positive + log_of_one_plus(e)) - chance * z
-
-
-@compile_inline
-def _fill_margins(x, start, theta, z):
-    """z[i] <- <x_{start + i}, theta>, with the bits of ``lanes.dot``."""
-    p = theta.size
-    if p < FEW:
-        whole = z.size - z.size % 4
-        z[:] = 0.0
-        for k in range(p):
-            column, weight = k * x.shape[1] + start, lanes.spread(theta[k])
-            for i in range(0, whole, 4):
-                before = lanes.load(z, i)
-                lanes.store(z, i, lanes.mul_add(lanes.load(x, column + i), weight, before))
-            for i in range(whole, z.size):
-                z[i] = fma(x[k, start + i], theta[k], z[i])
-    else:
-        for i in range(z.size):
-            z[i] = lanes.dot(x, (start + i) * p, theta, 0, p)
+    if points.ndim != 2 or best.shape != points.shape[1:] or best.size > dimension:
+        raise ValueError(f"points {points.shape}, best {best.shape}, dimension {dimension}")
+    both = np.ascontiguousarray(np.concatenate([best[None], points]), dtype=float)
+    lengths = np.linalg.norm(both, axis=1)
+    units = both / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+    apart = 0.5 * np.square(units - units[0]).sum(axis=1)  # 1 - cosine
+    r = float(radius) * lengths
+    means, sizes = np.empty((len(r), 2)), np.empty(1)
+    _fill_means(r, int(dimension), means, sizes)
+    a, b = means[:, 0], means[0, 1]
+    along = (a - a[0]) + (r - r[0]) * b
+    across = r * apart * max(0.5 * sizes[0] - b, 0.0) if r[0] > 0.0 else 0.0
+    return (np.maximum(along, 0.0) + across)[1:]
 
 
 @compile_loop
-def _fill_least(x, theta, chances, least):
-    """chances and least [n] of rows x."""
-    n = chances.size
-    z = np.empty(n)
-    _fill_margins(x, 0, theta, z)
-    for i in range(n):
-        e = exp(-abs(z[i]))
-        chances[i] = (1.0 if z[i] >= 0.0 else e) / (1.0 + e)
-    for i in range(n):
-        least[i] = _mean_loss(z[i], exp(-abs(z[i])), chances[i])
-
-
-@compile_inline
-def _turn_into_excess(z, e, chances, least):
-    # Two loops are faster than one: the processor starts more rows before the first is done.
-    for i in range(z.size):
-        e[i] = exp(-abs(z[i]))
-    for i in range(z.size):
-        z[i] = _mean_loss(z[i], e[i], chances[i]) - least[i]
+def _power(base, exponent):
+    """base^exponent by products, for a whole exponent >= 0."""
+    result = 1.0
+    while exponent > 0:
+        if exponent % 2 == 1:
+            result *= base
+        base *= base
+        exponent //= 2
+    return result
 
 
 @compile_loop
-def _add_excess(x, theta, chances, least, found):
-    """found [m, 8]: four sums of the excess, of every fourth row, and four of its squares."""
-    n = chances.size
-    block, powers = np.empty(_BLOCK + 3), np.empty(_BLOCK)
-    for start in range(0, n, _BLOCK):
-        stop = min(start + _BLOCK, n)
-        z = block[: stop - start]
-        for m in range(theta.shape[0]):
-            _fill_margins(x, start, theta[m], z)
-            _turn_into_excess(z, powers[: z.size], chances[start:stop], least[start:stop])
-            block[z.size : z.size + 3] = 0.0
-            total, square = lanes.load(found, 8 * m), lanes.load(found, 8 * m + 4)
-            for i in range(0, z.size, 4):
-                one = lanes.load(block, i)
-                total, square = lanes.add(total, one), lanes.mul_add(one, one, square)
-            lanes.store(found, 8 * m, total)
-            lanes.store(found, 8 * m + 4, square)
+def _integrate(r, degree, end):
+    """Integrals over angles from 0 to that whose half has the tangent ``end``.
+
+    With t the sine of an angle, they are those of cosine^degree times 1, log(1 + exp(-r t)) and
+    t / (1 + exp(r t)).
+    """
+    mass, losses, slopes = 0.0, 0.0, 0.0
+    width = end / _PANELS
+    for panel in range(_PANELS):
+        for k in range(5):
+            half = (panel + _NODES[k]) * width
+            square = half * half
+            whole = 1.0 + square
+            t = 2.0 * half / whole
+            weight = _WEIGHTS[k] * _power((1.0 - square) / whole, degree) / whole
+            e = exp(-r * t)
+            mass += weight
+            losses += weight * log_of_one_plus(e)
+            slopes += weight * (t * e / (1.0 + e))
+    return 2.0 * width * mass, 2.0 * width * losses, 2.0 * width * slopes
+
+
+@compile_loop
+def _fill_means(r, dimension, means, sizes):
+    """means [m, 2]: E log(1 + exp(-r t)) and E t / (1 + exp(r t)); sizes [1]: E t."""
+    if dimension == 1:
+        sizes[0] = 1.0
+        for i in range(r.size):
+            e = exp(-r[i])
+            means[i, 0], means[i, 1] = log_of_one_plus(e), e / (1.0 + e)
+        return
+    degree = dimension - 2
+    end = min(1.0, math.sqrt(0.5 * _FAR / max(degree, 1)))  # beyond it the cosine's power is 0
+    mass = _integrate(0.0, degree, end)[0]
+    sizes[0] = 1.0 / ((degree + 1) * mass)
+    for i in range(r.size):
+        near = end if r[i] * end <= _FAR else _FAR / r[i]
+        _, losses, slopes = _integrate(r[i], degree, near)
+        means[i, 0], means[i, 1] = losses / mass, slopes / mass

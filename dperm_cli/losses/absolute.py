@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import betainc, betaincc, poch
 
 from dperm_cli.core.dataclass import dataclass
 from dperm_cli.losses.shared.margin_loss import Glm
@@ -38,12 +40,17 @@ class Absolute(Glm):
         """min(2 margin, margin + target), at |y| = target."""
         return min(2.0 * margin, margin + target)
 
-    def noise_excess(self, off: np.ndarray, width: float) -> np.ndarray:
-        """off^2 / (2 width) up to the width, |off| - width / 2 beyond."""
-        off = np.abs(off)
+    def noise_excess(self, off: np.ndarray, width: float, dimension: int) -> np.ndarray:
+        """The mean of z^2 / (2 width) up to z = width, of z - width / 2 beyond; z = off t."""
+        size = 1.0 / (math.sqrt(math.pi) * float(poch(0.5 * dimension, 0.5)))  # E t
         if width == 0.0:
-            return off
-        return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
+            return off * size
+        if dimension == 1:
+            return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
+        half, square = 0.5 * (dimension - 1), np.square(width / np.maximum(off, width))
+        within = off * off / (2.0 * width * dimension) * betainc(1.5, half, square)
+        beyond = off * size * (1.0 - square) ** half - 0.5 * width * betaincc(0.5, half, square)
+        return within + beyond
 
     def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""

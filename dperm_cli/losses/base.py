@@ -68,13 +68,13 @@ class PerRecord(Plugin, CheckedFields):
         sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
             (1 + bias) / 2 and else -1.
         best_mean: ``best_mean(bias)``, the z where that mean is least.
-        odds_least: ``odds_least(rows, best)`` where the log odds of y = 1 are <x, best>, for a loss
-            whose mean is least there: the probability of y = 1 [n], and the least mean loss [n].
-        odds_excess: ``odds_excess(rows, points, likely, least)``: two sums over rows [m], of the
-            mean loss at points [m, p] less ``least`` where y is 1 with probability ``likely``, and
-            of its square. A point's sums do not depend on the other points.
-        noise_excess: ``noise_excess(off, width)``, the mean loss less its least value at a
-            distance ``off`` from the middle of targets, which are uniform within ``width`` of it.
+        odds_excess: ``odds_excess(points, best, dimension, radius)``: the expected losses at points
+            [m, p] less that at ``best``, where the log odds of y = 1 are <x, best>, for a loss
+            whose mean is least there. Rows x are coordinates of a point that is uniform on the
+            sphere of that dimension and radius.
+        noise_excess: ``noise_excess(off, width, dimension)``, the mean loss less its least value
+            at distances z = off t >= 0 [m] from the middle of targets, which are uniform within
+            ``width`` of it; t is the size of a coordinate on the unit sphere of that dimension.
         mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss at ``to`` of each row and its
             mirror image about 0, less that at 0.
         cube_excess: ``cube_excess(half_side, off)``, the same for rows uniform in a cube.
@@ -114,7 +114,6 @@ class PerRecord(Plugin, CheckedFields):
     wide_margin: ClassVar[float | None] = None
     sign_mean: Any = None
     best_mean: Any = None
-    odds_least: Any = None
     odds_excess: Any = None
     noise_excess: Any = None
     mirrored_excess: Any = None

@@ -89,15 +89,11 @@ class Logistic(Glm):
         with np.errstate(divide="ignore"):
             return np.log1p(bias) - np.log1p(-bias)
 
-    def odds_least(self, rows: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """s(z) and softplus(z) - s(z) z at each row, z = <x, best>: the chance and the least."""
-        return log_odds.find_least(rows, best)
-
     def odds_excess(
-        self, rows: np.ndarray, points: np.ndarray, likely: np.ndarray, least: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sums [m] of softplus(z) - likely z - least, z = <x, theta>, and of its square."""
-        return log_odds.sum_excess(rows, points, likely, least)
+        self, points: np.ndarray, best: np.ndarray, dimension: int, radius: float
+    ) -> np.ndarray:
+        """By integrals over an angle (``loops.log_odds``)."""
+        return log_odds.find_excess(points, best, dimension, radius)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

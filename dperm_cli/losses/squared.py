@@ -69,9 +69,9 @@ class Squared(Glm):
         """target^2 / 4, the largest -z l'(z), at z = y / 2."""
         return 0.25 * target**2
 
-    def noise_excess(self, off: np.ndarray, width: float) -> np.ndarray:
-        """off^2 / 2, whatever the noise."""
-        return 0.5 * np.square(off)
+    def noise_excess(self, off: np.ndarray, width: float, dimension: int) -> np.ndarray:
+        """off^2 / (2 dimension), whatever the noise."""
+        return 0.5 * np.square(off) / dimension
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y + a^2 / 2."""

@@ -176,8 +176,7 @@ from dperm_cli.core import late_imports
 late_imports.load_late()
 import numpy as np
 from dperm_cli.loops import log_odds
-chances, least = log_odds.find_least(np.ones((3, 5)), np.zeros(5))
-assert list(chances) == [0.5, 0.5, 0.5]
+assert log_odds.find_excess(np.zeros((3, 5)), np.zeros(5), 5, 1.0).tolist() == [0.0] * 3
 """
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import integrate
 
 from dperm_cli.core import registry
 from dperm_cli.problem.exposed_records import count_exposed_records
@@ -49,37 +48,43 @@ def test_agrees_with_the_loss_on_records_of_its_own(name, loss, keys):
     assert 0.5 * risk > room
 
 
-def test_logistic_on_a_circle_by_quadrature():
-    """p = 2: rows on the unit circle, so that the expectation is one integral over the angle."""
-    found, data = dataset("synthetic_logistic", p=2, n=10, n_test=0, signal=2.0)
-    best, theta = data.minimiser, np.array([0.5, -1.0])
+@pytest.mark.parametrize("rows", ["unit", "clip"])
+@pytest.mark.parametrize(
+    ("name", "loss", "keys"),
+    [
+        ("synthetic_logistic", "logistic", {"signal": 2.0}),
+        ("sparse_regression", "squared", {"nonzeros": 2}),
+        ("sparse_regression", "absolute", {"nonzeros": 2}),
+        ("sparse_regression", "absolute", {"nonzeros": 2, "noise": 0.0}),
+    ],
+)
+def test_rows_on_a_sphere_and_in_a_ball_by_the_rows_themselves(name, loss, keys, rows):
+    """The mean loss of 200,000 fresh rows at several points, without the noise of labels."""
+    found, data = dataset(name, p=3, n=10, n_test=0, rows=rows, row_bound=0.8, **keys)
+    x, best = found.fresh(200_000, data.minimiser), data.minimiser
+    for theta in (np.zeros(3), -best, best + 0.05, np.array([2.5, -1.0, 2.0])):
+        z, star = x @ theta, x @ best
+        if loss == "logistic":
+            likely = 1.0 / (1.0 + np.exp(-star))
+            terms = np.logaddexp(0.0, z) - np.logaddexp(0.0, star) - likely * (z - star)
+        else:
+            off, a = np.abs(z - star), found.noise
+            beyond = np.where(off < a, off * off / (2.0 * a or 1.0), off - a / 2.0)
+            terms = 0.5 * off * off if loss == "squared" else beyond
+        risk, error = at(found, data, loss, theta)
+        assert error == 0.0
+        spread = float(np.std(terms)) / np.sqrt(len(x))
+        # an error of the formula by 2 percent would be found
+        assert abs(risk - float(np.mean(terms))) < 5.0 * spread + 1e-4 * risk
+        assert 5.0 * spread < 0.02 * risk
 
-    def lost(angle):
-        row = np.array([np.cos(angle), np.sin(angle)])
-        z, least = row @ theta, row @ best
-        likely = 1.0 / (1.0 + np.exp(-least))
-        return likely * (np.log1p(np.exp(-z)) - np.log1p(np.exp(-least))) + (1 - likely) * (
-            np.log1p(np.exp(z)) - np.log1p(np.exp(least))
-        )
 
-    exact = integrate.quad(lost, 0.0, 2.0 * np.pi)[0] / (2.0 * np.pi)
-    risk, error = at(found, data, "logistic", theta)
-    assert abs(risk - exact) < 5.0 * error
-    assert error < 0.01 * exact
-
-
-def test_logistic_at_several_points_and_sets_by_the_loss_itself():
-    """What the rows have in common for every theta is kept apart for each data set."""
-    for signal in (2.0, 5.0):
-        found, data = dataset("synthetic_logistic", p=3, n=10, n_test=0, signal=signal)
-        x, best = found.fresh(1 << 17, data.minimiser), data.minimiser
-        likely = 1.0 / (1.0 + np.exp(-x @ best))
-        for theta in (np.zeros(3), -best, np.array([0.5, -1.0, 2.0])):
-            lost = [np.logaddexp(0.0, x @ at_) - likely * (x @ at_) for at_ in (theta, best)]
-            risk, error = at(found, data, "logistic", theta)
-            assert risk == pytest.approx(np.mean(lost[0] - lost[1]), rel=1e-10)
-            spread = np.std(lost[0] - lost[1], ddof=1) / np.sqrt(len(x))
-            assert error == pytest.approx(spread, rel=1e-10)
+def test_one_column():
+    found, data = dataset("sparse_regression", p=1, nonzeros=1, n=10, n_test=0, noise=0.25)
+    best = data.minimiser
+    assert at(found, data, "absolute", best + 0.1)[0] == pytest.approx(0.1**2 / (2.0 * 0.25))
+    assert at(found, data, "absolute", best - 1.0)[0] == pytest.approx(1.0 - 0.25 / 2.0)
+    assert at(found, data, "squared", best - 1.0)[0] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("name", "loss", "keys"), CASES)

@@ -118,6 +118,11 @@ class LinearModel(Generated, ABC):
         place = "on the sphere" if self.rows == "unit" else "in the ball"
         return f"rows uniform {place} of radius {self.row_bound:g}"
 
+    @property
+    def row_sphere(self) -> tuple[int, float]:
+        """The sphere itself; for rows in a ball one of two more dimensions [Archimedes]."""
+        return int(self.p) + (0 if self.rows == "unit" else 2), float(self.row_bound)
+
 
 def leaf(seed: int, *path: str) -> np.random.Generator:
     """The generator of one part of one data set."""
