@@ -49,6 +49,11 @@ def cap_square(b: int, q: np.ndarray) -> np.ndarray:
 
 def _cap_square_root(b: int, q: np.ndarray) -> np.ndarray:
     """y = 1 - h^2 of the cap t >= h of mass q <= 1/2."""
+    if b == 2:  # t is the cosine of a uniform angle
+        return np.square(np.sin(math.pi * np.minimum(q, 0.5)))
+    if b == 3:  # t is uniform
+        q = np.minimum(q, 0.5)
+        return 4.0 * q * (1.0 - q)
     return betaincinv((b - 1) / 2.0, 0.5, np.minimum(2.0 * q, 1.0))
 
 

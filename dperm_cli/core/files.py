@@ -452,8 +452,7 @@ def _acquire(lock: BaseFileLock, path: Path, wait: bool, required: bool) -> bool
     why: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for _ in range(_MOST_TRIES):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(blocking=wait, poll_interval=_LOCK_SECONDS)
+            lock.acquire(blocking=wait, poll_interval=_LOCK_SECONDS)  # makes the folder as well
         except TimeoutError:
             return False
         except (FileNotFoundError, FileExistsError) as error:

@@ -36,6 +36,11 @@ def divide(n: int, p: int, entries: int = 0, *, is_sparse: bool = False) -> list
     return list(pairwise(n * part // count for part in range(count + 1)))
 
 
+def is_one_part(n: int) -> bool:
+    """Whether so few records are one part, whatever their columns."""
+    return n < 2 * _LEAST_PART
+
+
 def add_pairs(found: Sequence[Any]) -> Any:
     """The sum of what was found of each part: neighbours are added, then their sums, and so on.
 

@@ -22,7 +22,7 @@ from dperm_cli.core import npy_files
 from dperm_cli.core.dataclass import dataclass
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.files import storage_errors
-from dperm_cli.loops.record_parts import SMALL, add_pairs, divide
+from dperm_cli.loops.record_parts import SMALL, add_pairs, divide, is_one_part
 from dperm_cli.loops.thread_count import run_in_threads
 from dperm_cli.problem.data_folder import FACTS, map_part
 
@@ -195,6 +195,8 @@ def map_parts(x: Any, work: Work, *along: np.ndarray, entries: int = 0) -> list[
         return x.map_parts(work, *along, entries=entries)
     if not is_stored(x):  # rows that are made as they are multiplied
         return [work(x, *along)]
+    if isinstance(x, np.ndarray) and is_one_part(len(x)):
+        return [work(x, *map(np.ascontiguousarray, along))]
     rows: Any = x.tocsr() if sparse.issparse(x) else x
     n, p = rows.shape
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dperm_cli.core.errors import DpermError
 from dperm_cli.core.npy_files import NotAnArray, map_rows
-from dperm_cli.loops.record_parts import add_pairs, divide
+from dperm_cli.loops.record_parts import add_pairs, divide, is_one_part
 from dperm_cli.losses.absolute import Absolute
 from dperm_cli.losses.base import largest_eigenvalue, to_dense, weighted_gram
 from dperm_cli.losses.hinge import Hinge
@@ -222,3 +222,14 @@ def test_pairs_are_added_in_a_fixed_order():
     assert add_pairs([np.ones(2)]).tolist() == [1.0, 1.0]
     assert add_pairs([1e16, 1.0, 1.0, -1e16]) == 0.0
     assert add_pairs(range(7)) == 21
+
+
+@pytest.mark.parametrize("n", [0, 1, 4096, 8191])
+def test_few_records_are_one_part_whatever_their_columns(n):
+    assert is_one_part(n)
+    assert {len(divide(n, p, entries)) for p in (1, 10**7) for entries in (0, 1, 10**9)} == {1}
+
+
+def test_more_records_are_several_parts():
+    assert not is_one_part(8192)
+    assert len(divide(8192, 1)) == 2
