@@ -24,7 +24,7 @@ from typing import Any
 _WRITES_WORDS = "_update_set_signature_and_docstring"
 LATE = (
     "numpy.char", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing", "fontTools.agl",
-    "PIL.ExifTags", "scipy.sparse", "scipy.special", "yaml",
+    "PIL.ExifTags", "numba.np.arrayobj", "scipy.sparse", "scipy.special", "yaml",
 )  # fmt: skip
 LATE_ROOMS = ("dperm_cli.loops.", "dperm_cli.solvers.")  # all modules of these but one
 # the one: it registers operations with numba, which has to know them before it compiles
@@ -179,8 +179,18 @@ def _is_sparse(x: object) -> bool:
     return test is not None and test(x)
 
 
+def _find_names(name: str) -> Any:
+    """The module's own names, to be filled when its code runs; None for any one of them.
+
+    Kept machine code holds on to the names of the modules that its functions are from, and takes
+    none of them: what it needs was compiled into it.
+    """
+    module = sys.modules["numba.np.arrayobj"]
+    return ModuleType.__getattribute__(module, name) if name == "__dict__" else None
+
+
 _FIND_EARLY: dict[str, Callable[[str], Any]] = {
-    "scipy.special": _find_compiled, "scipy.sparse": _find_test,
+    "scipy.special": _find_compiled, "scipy.sparse": _find_test, "numba.np.arrayobj": _find_names,
 }  # fmt: skip
 
 
