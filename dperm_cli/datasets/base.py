@@ -60,7 +60,8 @@ class DataSet(registry.Plugin, CheckedFields):
         labels: the declared (file label, number) pairs; ``signs``, those of a published set.
         law: how responses follow from rows where the population's minimiser is known: ``log_odds``
             (y = 1 has the log odds <x, theta*>), ``even_noise`` (y = <x, theta*> + w, w uniform on
-            [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
+            [-``noise``, ``noise``]), both with ``row_sphere``, or ``mirrored`` (rows are symmetric
+            about theta*).
         row_sphere: the pair (dimension, radius) of the sphere whose points' first coordinates the
             rows are, for points that are uniform on it; of the laws with a parameter.
         cube_half_side: of the cube that mirrored rows are uniform in.

@@ -82,10 +82,10 @@ def _find_exact(
     dataset: Any, loss: Any, best: np.ndarray, points: np.ndarray
 ) -> Sequence[float] | np.ndarray | None:
     """The excess at each point by a formula; None where there is none."""
-    if dataset.law == "log_odds" and loss.odds_excess is not None:
-        return loss.odds_excess(points, best, *dataset.row_sphere)
-    if dataset.law == "even_noise" and loss.noise_excess is not None:
-        dimension, radius = dataset.row_sphere
+    dimension, radius = dataset.row_sphere or (0, 0.0)
+    if dimension and dataset.law == "log_odds" and loss.odds_excess is not None:
+        return loss.odds_excess(points, best, dimension, radius)
+    if dimension and dataset.law == "even_noise" and loss.noise_excess is not None:
         off = radius * np.linalg.norm(np.ascontiguousarray(points - best), axis=1)
         return loss.noise_excess(off, float(dataset.noise), dimension)
     if dataset.law == "mirrored" and dataset.cube_half_side is not None and loss.cube_excess:

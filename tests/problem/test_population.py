@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
+from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
 from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.population import excess_risk
 
@@ -111,6 +112,19 @@ def test_is_none_where_no_minimiser_is_known():
     assert excess_risk(found, data, registry.load("loss", "hinge")(), data.minimiser) is None
     found, data = dataset("bst14_packing", n=100, signal=10)
     assert excess_risk(found, data, registry.load("loss", "linear")(), np.zeros(10)) is None
+
+
+class RowsOfAnyLaw(SyntheticLogistic):
+    """Labels of a logistic model, on rows of which only its author knows the law."""
+
+    row_sphere = None
+
+
+def test_is_none_where_the_rows_law_is_not_known():
+    found, data = dataset("synthetic_logistic", n=10, n_test=0)
+    logistic = registry.load("loss", "logistic")()
+    assert excess_risk(found, data, logistic, np.zeros(10)) is not None
+    assert excess_risk(RowsOfAnyLaw(n=10, n_test=0), data, logistic, np.zeros(10)) is None
 
 
 def test_records_exposed():

@@ -120,7 +120,7 @@ class LinearModel(Generated, ABC):
 
     @property
     def row_sphere(self) -> tuple[int, float]:
-        """The sphere itself; for rows in a ball one of two more dimensions [Archimedes]."""
+        """The sphere itself, or one of two more dimensions, whose shadow is even in the ball."""
         return int(self.p) + (0 if self.rows == "unit" else 2), float(self.row_bound)
 
 
