@@ -30,10 +30,13 @@ _WEIGHTS = (_OUTER_WEIGHT, _INNER_WEIGHT, _MIDDLE_WEIGHT, _INNER_WEIGHT, _OUTER_
 def find_excess(points: np.ndarray, best: np.ndarray, dimension: int, radius: float) -> np.ndarray:
     """The expected logistic losses of some points above the least one, that of ``best``.
 
-    With a = E log(1 + exp(-r t)), t the size of a coordinate on the unit sphere, r = radius |theta|
-    and -b = da/dr at that of ``best``, r', the excess is a - a' + (r - r') b, which is the excess
-    of a point in the direction of ``best``, and r (1 - cosine) (E t / 2 - b) for the angle between
-    the two.
+    With t the size of a coordinate on the unit sphere, r = radius |theta| and s = radius |best|,
+    the excess is the sum of two parts, neither of which is below 0:
+
+        a(r) - a(s) + (r - s) b         a(r) = E log(1 + exp(-r t)) and b = -a'(s)
+        r (1 - cosine) (E t / 2 - b)    cosine of the angle between theta and ``best``
+
+    The first part is the excess of a point as long as theta in the direction of ``best``.
 
     Args:
         points: theta [m, p].
@@ -48,7 +51,7 @@ def find_excess(points: np.ndarray, best: np.ndarray, dimension: int, radius: fl
         ValueError: where the shapes do not fit.
     """
     if points.ndim != 2 or best.shape != points.shape[1:] or best.size > dimension:
-        raise ValueError(f"points {points.shape}, best {best.shape}, dimension {dimension}")
+        raise ValueError(f"points {points.shape} do not fit {best.shape} in dimension {dimension}")
     both = np.ascontiguousarray(np.concatenate([best[None], points]), dtype=float)
     lengths = np.linalg.norm(both, axis=1)
     units = both / np.where(lengths > 0.0, lengths, 1.0)[:, None]
