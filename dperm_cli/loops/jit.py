@@ -97,6 +97,7 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
     _stamp(dispatcher)
     _need_no_room(dispatcher)
     _read_without_tables(dispatcher)
+    _parse_when_linked(dispatcher)
     return dispatcher
 
 
@@ -165,3 +166,49 @@ def _read_without_tables(dispatcher: Any) -> None:
         return None  # where the block met such an error
 
     store.load_overload = read
+
+
+def _parse_when_linked(dispatcher: Any) -> None:
+    """Read the second form of kept code, which other code is linked with, when that happens.
+
+    Numba reads both forms at once, and takes several times as long for the second one. Processes
+    that compile nothing have no use for it.
+    """
+    store = dispatcher._cache
+    try:
+        rebuild_at_once = store._impl.rebuild
+    except AttributeError:  # nothing is kept, or another release
+        return
+
+    def rebuild(target: Any, payload: Any) -> Any:
+        try:
+            (name, kind, (machine_code, to_link)), description, *rest = payload
+            entry, engine = description.llvm_cpython_wrapper_name, target.codegen()._engine
+            symbols = engine._defined_symbols
+        except (AttributeError, TypeError, ValueError):  # it has one form, or is of another release
+            return rebuild_at_once(target, payload)
+        if entry.encode() + b"\0" in machine_code:
+            symbols.add(entry)
+        without = (name, kind, (machine_code, _empty_module()))
+        found = rebuild_at_once(target, (without, description, *rest))
+        library = found.library
+
+        def parse() -> Any:
+            from llvmlite import binding
+
+            del library._get_module_for_linking  # from now on it has the usual one
+            library._shared_module = binding.parse_bitcode(to_link)
+            engine._load_defined_symbols(library._shared_module)
+            return library._shared_module
+
+        library._get_module_for_linking = parse
+        return found
+
+    store._impl.rebuild = rebuild
+
+
+@cache
+def _empty_module() -> bytes:
+    from llvmlite import binding
+
+    return binding.parse_assembly("").as_bitcode()

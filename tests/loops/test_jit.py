@@ -83,6 +83,57 @@ def test_kept_code_needs_no_tables_of_what_numba_compiles(tmp_path):
     assert (numbers, hits, filled) == (first.stdout.split()[0], "1", "False")
 
 
+INNER = """
+import numpy as np
+from dperm_cli.loops import jit
+
+
+@jit.compile_loop
+def add_roots(n):
+    seen = np.zeros(n)
+    for i in range(n):
+        seen[i] = np.sqrt(i * i)
+    return seen.sum()
+"""
+LINKED = """
+import sys
+import own_loop
+from dperm_cli.loops import jit
+import llvmlite.binding as binding
+
+parse, parsed = binding.parse_bitcode, []
+binding.parse_bitcode = lambda code: parsed.append(len(code)) or parse(code)
+{own}
+empty = len(jit._empty_module())
+
+
+@jit.compile_loop
+def add_one(n):
+    return own_loop.add_roots(n) + 1.0
+
+
+read = [size for size in parsed if size > empty]
+assert add_one(4) == 7.0 and add_one.signatures
+linked = [size for size in parsed if size > empty]
+assert own_loop.add_roots(3) == 3.0
+print(sum(own_loop.add_roots.stats.cache_hits.values()), len(read), len(linked))
+"""
+
+
+@pytest.mark.skipif(not dperm_cli.loops.KEEPS_CODE, reason="no machine code is kept here")
+@pytest.mark.parametrize("own", ["", "assert own_loop.add_roots(4) == 6.0"])
+def test_the_form_to_link_is_read_when_a_loop_is_linked(tmp_path, own):
+    """Whether a kept loop was called by itself before or not: never when it is only called."""
+    (tmp_path / "own_loop.py").write_text(INNER)
+    run = [sys.executable, "-c", "import own_loop; assert own_loop.add_roots(4) == 6.0"]
+    subprocess.run(run, check=True, cwd=tmp_path)
+    (tmp_path / "linked.py").write_text(LINKED.format(own=own))
+    run = [sys.executable, str(tmp_path / "linked.py")]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["1", "0", "1"]
+
+
 def list_operations():
     for found in pkgutil.iter_modules(dperm_cli.loops.__path__, "dperm_cli.loops."):
         for name, value in vars(importlib.import_module(found.name)).items():
