@@ -187,8 +187,9 @@ def _parse_when_linked(dispatcher: Any) -> None:
             symbols = engine._defined_symbols
         except (AttributeError, TypeError, ValueError):  # it has one form, or is of another release
             return rebuild_at_once(target, payload)
-        if entry.encode() + b"\0" in machine_code:
-            symbols.add(entry)
+        if entry.encode() + b"\0" not in machine_code:  # only other code calls it
+            return rebuild_at_once(target, payload)
+        symbols.add(entry)
         without = (name, kind, (machine_code, _empty_module()))
         found = rebuild_at_once(target, (without, description, *rest))
         library = found.library
