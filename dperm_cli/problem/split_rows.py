@@ -195,10 +195,10 @@ def map_parts(x: Any, work: Work, *along: np.ndarray, entries: int = 0) -> list[
         return x.map_parts(work, *along, entries=entries)
     if not is_stored(x):  # rows that are made as they are multiplied
         return [work(x, *along)]
-    if isinstance(x, np.ndarray) and is_one_part(len(x)):
-        return [work(x, *map(np.ascontiguousarray, along))]
     rows: Any = x.tocsr() if sparse.issparse(x) else x
     n, p = rows.shape
+    if isinstance(rows, np.ndarray) and is_one_part(n):
+        return [work(rows, *map(np.ascontiguousarray, along))]
 
     def compute(part: tuple[int, int]) -> Any:
         return work(_cut_rows(rows, *part), *(_cut(array, part) for array in along))
