@@ -164,3 +164,22 @@ def test_roots_are_rounded_down_or_exact(degree):
     assert degree < 3 or np.all(found * 2.0**32 % 1.0 == 0.0)
     assert np.all((found <= values ** (1 / degree) + 1e-15) & (found < 1.0))
     assert np.all(values ** (1 / degree) < found + 2.0**-32 + 1e-15)
+
+
+EXCESS = """
+import numpy as np
+from dperm_cli.loops import log_odds
+rng = np.random.default_rng(0)
+for p, dimension in ((1, 1), (2, 2), (7, 9), (100, 100)):
+    points, best = 3.0 * rng.standard_normal((9, p)), rng.standard_normal(p)
+    print(log_odds.find_excess(points, best, dimension, 1.0).tobytes().hex())
+"""
+
+
+@pytest.mark.skipif(not X86, reason="features of x86-64")
+def test_population_risks_of_logistic_data_are_the_same_on_another_processor():
+    done = subprocess.run(
+        [sys.executable, "-c", EXCESS], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.split()) == 4
+    assert elsewhere("Prescott", "-c", EXCESS) == done.stdout
