@@ -120,7 +120,10 @@ class LinearModel(Generated, ABC):
 
     @property
     def row_sphere(self) -> tuple[int, float]:
-        """The sphere itself, or one of two more dimensions, whose shadow is even in the ball."""
+        """The rows' own sphere; for rows in a ball, the sphere in two more dimensions.
+
+        The first p coordinates of its uniform points are uniform in the ball.
+        """
         return int(self.p) + (0 if self.rows == "unit" else 2), float(self.row_bound)
 
 
