@@ -14,18 +14,18 @@ hashed as zero, and every nan as the same nan.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.loops.blake2b import hash_messages
+
 KEY = b"dperm-record-1"
 NO_RECORD = np.uint64(0)  # the name of rows of zeros that fill up the data: these are no records
 WIDE = 1024  # columns beyond which zeros are left out
 _BYTES = 1 << 23  # of rows that are copied at once
-_ENTRY = np.dtype([("column", "<u8"), ("value", "<f8")])
-_KEYED = hashlib.blake2b(key=KEY, digest_size=8)
+_FEW = 1 << 17  # records up to which a compiled loop does not repay the time to load it
 
 
 def name_records(x: Any, y: np.ndarray) -> np.ndarray:
@@ -47,12 +47,14 @@ def name_records(x: Any, y: np.ndarray) -> np.ndarray:
         filled = columns
     width = columns if columns <= WIDE else 2 * filled
     step = max(1, _BYTES // (8 * (width + 1)))
-    digests: list[bytes] = []  # of many records each: one object a record would outweigh it
+    names = np.empty(n, dtype=np.uint64)
+    find_words = _all_values if columns <= WIDE else _entries
     for start in range(0, n, step):
         part = slice(start, start + step)
-        pieces = _all_values if columns <= WIDE else _entries
-        digests.append(b"".join(map(_digest, pieces(x[part], y[part]))))
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+        words, ends = find_words(x[part], y[part])
+        hash_all = hash_messages if n > _FEW else _hash_one_by_one
+        names[part] = hash_all(KEY, words, ends)
+    return names
 
 
 def batch_of(names: np.ndarray, batches: int) -> np.ndarray:
@@ -64,36 +66,46 @@ def batch_of(names: np.ndarray, batches: int) -> np.ndarray:
     return (((names >> half) * count + (low >> half)) >> half).astype(np.int64)
 
 
-def _digest(record: memoryview) -> bytes:
-    keyed = _KEYED.copy()
-    keyed.update(record)
-    return keyed.digest()
+def _hash_one_by_one(key: bytes, words: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The same as ``hash_messages``, for records too few to repay a compiled loop."""
+    content = memoryview(words.astype("<u8").tobytes())
+    keyed, digests, start = hashlib.blake2b(key=key, digest_size=8), [], 0
+    for end in (8 * ends).tolist():
+        one = keyed.copy()
+        one.update(content[start:end])
+        digests.append(one.digest())
+        start = end
+    return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
-def _all_values(x: Any, y: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of each record: all its values and its label."""
-    values = np.empty((x.shape[0], x.shape[1] + 1), dtype="<f8")
+def _all_values(x: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is hashed of records, as words, and where each ends: all values and the label."""
+    values = np.empty((x.shape[0], x.shape[1] + 1))
     values[:, :-1] = x.toarray() if sparse.issparse(x) else x
     values[:, -1] = y
     _unify(values)
-    size, content = 8 * values.shape[1], memoryview(values.tobytes())
-    for start in range(0, len(content), size):
-        yield content[start : start + size]
+    return values.view(np.uint64).ravel(), values.shape[1] * np.arange(1, len(values) + 1)
 
 
-def _entries(x: Any, y: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of each record: the columns and values that are not zero, and its label."""
+def _entries(x: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same: the columns and values that are not zero, and the label."""
     x = sparse.csr_array(x, copy=True)
     x.eliminate_zeros()
-    entries = np.empty(x.nnz, dtype=_ENTRY)
-    entries["column"], entries["value"] = x.indices, x.data
-    _unify(entries["value"])
-    labels = np.array(y, dtype="<f8")
-    _unify(labels)
-    body, tail = entries.tobytes(), labels.tobytes()
-    for i in range(x.shape[0]):
-        inside = body[_ENTRY.itemsize * x.indptr[i] : _ENTRY.itemsize * x.indptr[i + 1]]
-        yield memoryview(inside + tail[8 * i : 8 * i + 8])
+    ends = 2 * x.indptr[1:].astype(np.int64) + np.arange(1, x.shape[0] + 1)
+    words = np.empty(2 * x.nnz + x.shape[0], dtype=np.uint64)
+    is_label = np.zeros(words.size, dtype=bool)
+    is_label[ends - 1] = True
+    entries = np.empty((x.nnz, 2), dtype=np.uint64)
+    entries[:, 0], entries[:, 1] = x.indices, _find_bits(x.data)
+    words[~is_label], words[is_label] = entries.ravel(), _find_bits(y)
+    return words, ends
+
+
+def _find_bits(values: np.ndarray) -> np.ndarray:
+    """The bits of a copy of these numbers, after ``_unify``."""
+    copied = np.array(values, dtype=float)
+    _unify(copied)
+    return copied.view(np.uint64)
 
 
 def _unify(values: np.ndarray) -> None:

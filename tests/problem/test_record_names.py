@@ -69,6 +69,18 @@ def test_dense_and_sparse_records_have_the_name_of_the_layout(columns):
     np.testing.assert_array_equal(messy.data, before)  # the caller's rows are left as they are
 
 
+@pytest.mark.parametrize("columns", [3, record_names.WIDE + 1])
+def test_many_records_have_the_names_of_few(columns, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((40, columns)) < 0.2, rng.standard_normal((40, columns)), -0.0)
+    x[3], x[7, 1] = 0.0, np.nan
+    y = rng.choice([-1.0, 0.0, -0.0, 1.0], 40)
+    few = [name_records(x, y), name_records(sparse.csr_array(x), y)]
+    monkeypatch.setattr(record_names, "_FEW", 0)
+    many = [name_records(x, y), name_records(sparse.csr_array(x), y)]
+    np.testing.assert_array_equal(many, few)
+
+
 def test_all_zeros_and_all_nans_are_one():
     other = np.frombuffer(struct.pack("<Q", 0xFFF8000000000001), dtype="<f8")[0]
     x = np.array([[0.0, np.nan], [-0.0, other], [0.0, 0.0]])
