@@ -17,6 +17,8 @@ from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.npz import Npz
 from dperm_cli.datasets.files.svmlight import Svmlight
 from dperm_cli.datasets.shared import row_blocks, svmlight_reader
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
+from dperm_cli.problem.record_names import name_records
 from tests.datasets.files_data import made, refused
 
 ROWS = np.random.default_rng(0).normal(size=(300, 7)) * (np.arange(300)[:, None] % 3)
@@ -48,6 +50,7 @@ def test_the_size_of_blocks_changes_nothing(kind, more, tmp_path, monkeypatch):
     fields |= more | {"scaling": "bounds", "bounds": [-3.0, 3.0]}
     whole = made(kind, path, **fields).load()
     monkeypatch.setattr(row_blocks, "BLOCK_CELLS", 40)
+    monkeypatch.setattr(row_blocks, "_BLOCK_ENTRIES", 30)
     monkeypatch.setattr(csv, "BLOCK_CELLS", 40)
     monkeypatch.setattr(csv, "LEAST_ROWS", 3)
     monkeypatch.setattr(svmlight_reader, "BLOCK", 50)
@@ -65,6 +68,7 @@ def test_rows_are_prepared_within_the_memory_that_holds_them(tmp_path):
     np.savez(tmp_path / "f.npz", x=rows, y=np.ones(250_000))
     held = rows.nbytes
     del rows
+    name_records(np.zeros((2**17 + 1, 1)), np.zeros(2**17 + 1))  # compiling takes memory too
     tracemalloc.start()
     try:
         data = Npz(path=str(tmp_path / "f.npz"), rows="clip", intercept=False).load()
@@ -73,6 +77,31 @@ def test_rows_are_prepared_within_the_memory_that_holds_them(tmp_path):
         tracemalloc.stop()
     assert data.x.nbytes + data.x_test.nbytes == held
     assert peak < held + 4 * 8 * row_blocks.BLOCK_CELLS + 100 * 250_000
+
+
+@pytest.mark.parametrize("scaling", ["none", "bounds"])
+def test_sparse_rows_are_prepared_in_little_more_than_a_copy(scaling):
+    n, p = 200_000, 40
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.permuted(np.tile(np.arange(p), (n, 1)), axis=1)[:, :15], axis=1)
+    ends = 15 * np.arange(n + 1, dtype=np.int32)
+    parts = (rng.random(15 * n), columns.astype(np.int32).ravel(), ends)
+    x = sparse.csr_array(parts, shape=(n, p))
+    del columns, parts
+    held = 12 * x.nnz
+    bounds = np.tile([0.0, 1.0], (p, 1))
+    bounds[3] = -1.0, 1.0  # this column is filled
+    options = RowOptions(scaling=scaling, centred=False, test_fraction=0.0)
+    name_records(np.zeros((2**17 + 1, 1)), np.zeros(2**17 + 1))  # compiling takes memory too
+    tracemalloc.start()
+    try:
+        data = prepare("made", "binary", options, Raw(x, np.ones(n), bounds=bounds))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert data.x.nnz >= x.nnz
+    assert data.x.indices.dtype == data.x.indptr.dtype == np.int32
+    assert peak < 1.4 * held + 100 * row_blocks._BLOCK_ENTRIES
 
 
 @pytest.mark.in_turn

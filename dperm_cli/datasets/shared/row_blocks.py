@@ -12,6 +12,7 @@ from dperm_cli.core.memory_limits import current_limit
 
 INSTEAD = "take fewer columns or records, or set limits.memory to what there really is"
 BLOCK_CELLS = 1 << 21  # of dense rows that are worked on at once: 16 MiB
+_BLOCK_ENTRIES = 1 << 18  # of sparse rows: each step makes new ones of them, of 12 bytes an entry
 
 
 def row_slices(x: Any) -> Iterator[slice]:
@@ -26,6 +27,17 @@ def map_rows(x: np.ndarray, change: Callable[[np.ndarray], Any], in_place: bool)
     for part in row_slices(x):
         found[part] = change(x[part])
     return found
+
+
+def map_sparse(x: Any, change: Callable[[Any], Any]) -> Any:
+    """Sparse rows as ``change`` gives them, block by block: it is given copies."""
+    step = max(1, _BLOCK_ENTRIES * x.shape[0] // max(1, x.nnz))
+    if step >= x.shape[0]:
+        return change(x.copy())
+    blocks = (change(x[start : start + step]) for start in range(0, x.shape[0], step))
+    found = stack_blocks(((rows, np.empty(rows.shape[0])) for rows in blocks), "sparse rows")
+    assert found is not None
+    return found[0]
 
 
 def permute_rows(x: np.ndarray, order: np.ndarray) -> None:
@@ -68,6 +80,8 @@ def stack_blocks(
         return rows[0], y
     values, columns, counts = rows
     ends = np.concatenate([[0], np.cumsum(counts)])
+    if len(values) <= np.iinfo(columns.dtype).max:
+        ends = ends.astype(columns.dtype)  # of one type, or scipy copies both
     return sparse.csr_array((values, columns, ends), shape=(len(y), width)), y
 
 

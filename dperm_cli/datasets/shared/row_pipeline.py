@@ -25,7 +25,7 @@ from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.preparation_words import RAW_COLUMNS
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
-from dperm_cli.datasets.shared.row_blocks import INSTEAD, permute_rows
+from dperm_cli.datasets.shared.row_blocks import INSTEAD, map_sparse, permute_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.public_facts import bound_joint_rows, list_blocks
@@ -184,11 +184,7 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     x, y, x_test, y_test = _split(options, raw)
     in_place = raw.owned or x is not raw.x  # what was split off is a copy
     names = name_records(x, y)  # here, since from now on values are computed with
-    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
-    in_place = in_place or x is not raw.x
-    x = _finish_rows(options, bound, x, in_place)
-    if x_test is not None:
-        x_test = _finish_rows(options, bound, x_test, in_place)
+    x, x_test, steps = _change_rows(options, raw.bounds, bound, x, x_test, in_place)
     if task == "regression":
         low, high = raw.target_bounds or (-1.0, 1.0)
         y = _map_targets(y, low, high)
@@ -318,6 +314,33 @@ def _split(options: RowOptions, raw: Raw):
         permute_rows(raw.x, order)
         return raw.x[: n - held_out], raw.y[train], raw.x[n - held_out :], raw.y[test]
     return raw.x[train], raw.y[train], raw.x[test], raw.y[test]
+
+
+def _change_rows(
+    options: RowOptions,
+    bounds: np.ndarray | None,
+    bound: float,
+    x: Rows,
+    x_test: Rows | None,
+    in_place: bool,
+) -> tuple[Rows, Rows | None, list[str]]:
+    """Scale and bound rows, and say how; sparse ones block by block, since steps make new ones."""
+    if sparse.issparse(x) and options.scaling not in FITTED_SCALINGS:
+        steps = _scale_columns(options, bounds, x[:0], None, True)[2]
+
+        def change(rows: Rows) -> Rows:
+            scaled = _scale_columns(options, bounds, rows, None, True)[0]
+            return _finish_rows(options, bound, scaled, True)
+
+        return (
+            map_sparse(x, change),
+            x_test if x_test is None else map_sparse(x_test, change),
+            steps,
+        )
+    scaled, x_test, steps = _scale_columns(options, bounds, x, x_test, in_place)
+    in_place = in_place or scaled is not x
+    x = _finish_rows(options, bound, scaled, in_place)
+    return x, None if x_test is None else _finish_rows(options, bound, x_test, in_place), steps
 
 
 def _scale_columns(
