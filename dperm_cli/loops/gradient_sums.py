@@ -16,179 +16,56 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.loops import sparse_rows
-from dperm_cli.loops import vector_lanes as lanes
+from dperm_cli.loops import dense_rows, sparse_rows
 from dperm_cli.loops.exact_scores import value
-from dperm_cli.loops.jit import compile_inline, compile_loop, fma
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.record_parts import SMALL, add_pairs, divide
 from dperm_cli.loops.sgd import Rows, rows, unlock
-from dperm_cli.loops.slopes import LOGISTIC, slopes
+from dperm_cli.loops.slopes import LOGISTIC, block_slopes
 from dperm_cli.loops.thread_count import run_in_threads
 
 _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
-_NARROW = 16  # columns from which ``lanes.dot`` adds in another order
-
-
-@compile_inline
-def _dense_margins(x, begin, z, theta, m):
-    """z[i] <- <x_{begin + i}, theta_m>, for rows that are stored whole."""
-    p = theta.shape[1]
-    for i in range(z.size):
-        z[i] = lanes.dot(x, (begin + i) * p, theta, m * p, p)
-
-
-@compile_inline
-def _two_dense_margins(x, begin, z, theta, m):
-    """z[0] and z[1] [2 or more, records]: the margins at theta_m and at theta_{m + 1}."""
-    p = theta.shape[1]
-    for i in range(z.shape[1]):
-        z[0, i], z[1, i] = lanes.two_dots(x, (begin + i) * p, theta, m * p, (m + 1) * p, p)
-
-
-@compile_inline
-def _narrow_margins(x, begin, z, across):
-    """z[lane, i] <- <x_{begin + i}, theta_lane> for four points at once, across [p, 4].
-
-    For p < 16. The sums are added up in the order of ``lanes.dot``: the bits are the same.
-    """
-    p = across.shape[0]
-    whole = p - p % 4
-    for i in range(z.shape[1]):
-        at = (begin + i) * p
-        s0 = s1 = s2 = s3 = lanes.spread(0.0)
-        for k in range(0, whole, 4):
-            place = 4 * k
-            s0 = lanes.mul_add(
-                lanes.spread(lanes.load_one(x, at + k)), lanes.load(across, place), s0
-            )
-            s1 = lanes.mul_add(
-                lanes.spread(lanes.load_one(x, at + k + 1)), lanes.load(across, place + 4), s1
-            )
-            s2 = lanes.mul_add(
-                lanes.spread(lanes.load_one(x, at + k + 2)), lanes.load(across, place + 8), s2
-            )
-            s3 = lanes.mul_add(
-                lanes.spread(lanes.load_one(x, at + k + 3)), lanes.load(across, place + 12), s3
-            )
-        total = lanes.add(lanes.add(s0, s2), lanes.add(s1, s3))
-        for k in range(whole, p):
-            total = lanes.mul_add(
-                lanes.spread(lanes.load_one(x, at + k)), lanes.load(across, 4 * k), total
-            )
-        for lane in range(4):
-            z[lane, i] = lanes.pick(total, lane)
-
-
-@compile_inline
-def _add_dense_rows(x, begin, weights, out, m):
-    """out[m] += sum_i weights[i] x_{begin + i}, record after record."""
-    p, count = out.shape[1], weights.size
-    # four records at a time: a sum is read and written once for them
-    fours, to = count - count % 4, m * p
-    whole = p - p % 4
-    for i in range(0, fours, 4):
-        a = (begin + i) * p
-        b, c, d = a + p, a + 2 * p, a + 3 * p
-        w0, w1 = lanes.spread(weights[i]), lanes.spread(weights[i + 1])
-        w2, w3 = lanes.spread(weights[i + 2]), lanes.spread(weights[i + 3])
-        for k in range(0, whole, 4):
-            total = lanes.load(out, to + k)
-            total = lanes.mul_add(lanes.load(x, a + k), w0, total)
-            total = lanes.mul_add(lanes.load(x, b + k), w1, total)
-            total = lanes.mul_add(lanes.load(x, c + k), w2, total)
-            lanes.store(out, to + k, lanes.mul_add(lanes.load(x, d + k), w3, total))
-        for k in range(whole, p):
-            one = lanes.load_one(out, to + k)
-            one = fma(lanes.load_one(x, a + k), weights[i], one)
-            one = fma(lanes.load_one(x, b + k), weights[i + 1], one)
-            one = fma(lanes.load_one(x, c + k), weights[i + 2], one)
-            one = fma(lanes.load_one(x, d + k), weights[i + 3], one)
-            lanes.store_one(out, to + k, one)
-    for i in range(fours, count):
-        a, weight = (begin + i) * p, lanes.spread(weights[i])
-        for k in range(0, whole, 4):
-            total = lanes.mul_add(lanes.load(x, a + k), weight, lanes.load(out, to + k))
-            lanes.store(out, to + k, total)
-        for k in range(whole, p):
-            one = fma(lanes.load_one(x, a + k), weights[i], lanes.load_one(out, to + k))
-            lanes.store_one(out, to + k, one)
-
-
-@compile_inline
-def _add_dense_rows_twice(x, begin, weights, out, m):
-    """The same for out[m] and out[m + 1] with weights[0] and weights[1]: rows are read once."""
-    p, count = out.shape[1], weights.shape[1]
-    fours, to, on = count - count % 4, m * p, (m + 1) * p
-    whole = p - p % 4
-    for i in range(0, fours, 4):
-        a = (begin + i) * p
-        b, c, d = a + p, a + 2 * p, a + 3 * p
-        v0, v1 = lanes.spread(weights[0, i]), lanes.spread(weights[0, i + 1])
-        v2, v3 = lanes.spread(weights[0, i + 2]), lanes.spread(weights[0, i + 3])
-        w0, w1 = lanes.spread(weights[1, i]), lanes.spread(weights[1, i + 1])
-        w2, w3 = lanes.spread(weights[1, i + 2]), lanes.spread(weights[1, i + 3])
-        for k in range(0, whole, 4):
-            row = lanes.load(x, a + k)
-            one = lanes.mul_add(row, v0, lanes.load(out, to + k))
-            two = lanes.mul_add(row, w0, lanes.load(out, on + k))
-            row = lanes.load(x, b + k)
-            one, two = lanes.mul_add(row, v1, one), lanes.mul_add(row, w1, two)
-            row = lanes.load(x, c + k)
-            one, two = lanes.mul_add(row, v2, one), lanes.mul_add(row, w2, two)
-            row = lanes.load(x, d + k)
-            lanes.store(out, to + k, lanes.mul_add(row, v3, one))
-            lanes.store(out, on + k, lanes.mul_add(row, w3, two))
-        for k in range(whole, p):
-            one, two = lanes.load_one(out, to + k), lanes.load_one(out, on + k)
-            for record in range(4):
-                entry = lanes.load_one(x, a + record * p + k)
-                one = fma(entry, weights[0, i + record], one)
-                two = fma(entry, weights[1, i + record], two)
-            lanes.store_one(out, to + k, one)
-            lanes.store_one(out, on + k, two)
-    if fours < count:
-        _add_dense_rows(x, begin + fours, weights[0, fours:], out, m)
-        _add_dense_rows(x, begin + fours, weights[1, fours:], out, m + 1)
-
-
-@compile_inline
-def _group_points(theta):
-    """How many fours of points ``_narrow_margins`` takes, and these [fours, p, 4]."""
-    p = theta.shape[1]
-    fours = theta.shape[0] // 4 if p < _NARROW else 0
-    groups = np.empty((fours, p, 4))
-    for four in range(fours):
-        for k in range(p):
-            for lane in range(4):
-                groups[four, k, lane] = theta[4 * four + lane, k]
-    return fours, groups
 
 
 @compile_loop
 def add_dense_gradients(rows, begin, end, theta, code, width, out):
-    """out [m, p] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
-    x, y = rows[1], rows[5]
-    block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
-    fours, groups = _group_points(theta)
-    pairs = theta.shape[0] - theta.shape[0] % 2
-    for start in range(begin, end, block):
-        stop = min(start + block, end)
-        z = np.empty((4, stop - start))
-        for four in range(fours):
-            _narrow_margins(x, start, z, groups[four])
-            for lane in range(4):
-                slopes(code, z[lane], y[start:stop], width)
-            _add_dense_rows_twice(x, start, z[:2], out, 4 * four)
-            _add_dense_rows_twice(x, start, z[2:], out, 4 * four + 2)
-        for m in range(4 * fours, pairs, 2):
-            _two_dense_margins(x, start, z[:2], theta, m)
-            slopes(code, z[0], y[start:stop], width)
-            slopes(code, z[1], y[start:stop], width)
-            _add_dense_rows_twice(x, start, z[:2], out, m)
-        if pairs < theta.shape[0]:
-            _dense_margins(x, start, z[0], theta, pairs)
-            slopes(code, z[0], y[start:stop], width)
-            _add_dense_rows(x, start, z[0], out, pairs)
+    """out [m, pad(p)] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
+    block = _LEAST_BLOCK
+    if theta.shape[1] < dense_rows.LONG:  # fours of records, and fours of these, without a rest
+        block = max(min(_BLOCK_ENTRIES // theta.shape[1], _MOST_BLOCK) // 16 * 16, 16)
+    fours, z = dense_rows.group_points(theta), np.empty((5, block))
+    whole = end - (end - begin) % block
+    for start in range(begin, whole, block):
+        _add_block(rows, start, z, theta, fours, code, width, out)
+    if whole < end:
+        _add_block(rows, whole, np.empty((5, end - whole)), theta, fours, code, width, out)
+
+
+@compile_loop(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def _add_block(rows, start, z, theta, fours, code, width, out):
+    """The same for as many records as z [5, records] has room for.
+
+    It is a function of its own, so that arrays are counted a few times a block: how many refer to
+    an array is counted by operations that wait for all cores.
+    """
+    x, (points, p) = rows[1], theta.shape
+    labels, scratch = rows[5][start : start + z.shape[1]], z[4]
+    few, pairs = 4 * fours.shape[0], points - points % 2
+    for m in range(0, few, 4):
+        dense_rows.find_margins_of_four(x, start, z, fours[m // 4])
+        for lane in range(4):
+            block_slopes(code, z[lane], labels, width, scratch)
+        dense_rows.add_rows(x, start, z, 0, p, out, m, 2)
+        dense_rows.add_rows(x, start, z, 2, p, out, m + 2, 2)
+    for m in range(few, pairs, 2):
+        dense_rows.find_margins_of_two(x, start, z, theta, m)
+        for lane in range(2):
+            block_slopes(code, z[lane], labels, width, scratch)
+        dense_rows.add_rows(x, start, z, 0, p, out, m, 2)
+    if pairs < points:
+        dense_rows.find_margins(x, start, z, theta, pairs)
+        block_slopes(code, z[0], labels, width, scratch)
+        dense_rows.add_rows(x, start, z, 0, p, out, pairs, 1)
 
 
 @compile_loop
@@ -197,10 +74,10 @@ def add_sparse_gradients(rows, begin, end, across, code, width, out):
     y = rows[5]
     for start in range(begin, end, sparse_rows.BLOCK):
         stop = min(start + sparse_rows.BLOCK, end)
-        z = np.empty((across.shape[1], stop - start))
+        z, scratch = np.empty((across.shape[1], stop - start)), np.empty(stop - start)
         sparse_rows.find_margins(rows, start, z, across)
         for m in range(z.shape[0]):
-            slopes(code, z[m], y[start:stop], width)
+            block_slopes(code, z[m], y[start:stop], width, scratch)
         sparse_rows.add_rows(rows, start, z, out)
 
 
@@ -222,24 +99,24 @@ def _sum_values(code, z, y, width):
 @compile_loop
 def add_dense_losses(rows, begin, end, theta, code, width, out):
     """out [m] += sum over the records begin .. end - 1 of the loss at theta [m, p]."""
-    x, y = rows[1], rows[5]
-    block = min(max(_BLOCK_ENTRIES // theta.shape[1], _LEAST_BLOCK), _MOST_BLOCK)
-    fours, groups = _group_points(theta)
-    pairs = theta.shape[0] - theta.shape[0] % 2
+    x, y, (points, p) = rows[1], rows[5], theta.shape
+    block = min(max(_BLOCK_ENTRIES // p, _LEAST_BLOCK), _MOST_BLOCK)
+    fours = dense_rows.group_points(theta)
+    few, pairs = 4 * fours.shape[0], points - points % 2
     for start in range(begin, end, block):
         stop = min(start + block, end)
-        z = np.empty((4, stop - start))
-        for four in range(fours):
-            _narrow_margins(x, start, z, groups[four])
+        z, labels = np.empty((4, stop - start)), y[start:stop]
+        for m in range(0, few, 4):
+            dense_rows.find_margins_of_four(x, start, z, fours[m // 4])
             for lane in range(4):
-                out[4 * four + lane] += _sum_values(code, z[lane], y[start:stop], width)
-        for m in range(4 * fours, pairs, 2):
-            _two_dense_margins(x, start, z, theta, m)
-            out[m] += _sum_values(code, z[0], y[start:stop], width)
-            out[m + 1] += _sum_values(code, z[1], y[start:stop], width)
-        if pairs < theta.shape[0]:
-            _dense_margins(x, start, z[0], theta, pairs)
-            out[pairs] += _sum_values(code, z[0], y[start:stop], width)
+                out[m + lane] += _sum_values(code, z[lane], labels, width)
+        for m in range(few, pairs, 2):
+            dense_rows.find_margins_of_two(x, start, z, theta, m)
+            for lane in range(2):
+                out[m + lane] += _sum_values(code, z[lane], labels, width)
+        if pairs < points:
+            dense_rows.find_margins(x, start, z, theta, pairs)
+            out[pairs] += _sum_values(code, z[0], labels, width)
 
 
 @compile_loop
@@ -283,9 +160,14 @@ def sum_gradients(
         The sums [m, p].
     """
     points = _arrange(records, theta)
-    add = add_sparse_gradients if records.has_csr else add_dense_gradients
-    found = _sum_parts(add, records, points, code, width, points.shape, is_part)
-    return np.ascontiguousarray(found.T)[: len(theta)] if records.has_csr else found
+    if records.has_csr:
+        found = _sum_parts(
+            add_sparse_gradients, records, points, code, width, points.shape, is_part
+        )
+        return np.ascontiguousarray(found.T)[: len(theta)]
+    shape = (len(points), dense_rows.pad(points.shape[1]))
+    found = _sum_parts(add_dense_gradients, records, points, code, width, shape, is_part)
+    return np.ascontiguousarray(found[:, : points.shape[1]])
 
 
 def sum_losses(

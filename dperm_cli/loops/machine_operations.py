@@ -194,3 +194,19 @@ def lane_sum(_context, a):
         return builder.fadd(builder.fadd(a0, a2), builder.fadd(a1, a3))
 
     return types.float64(_lanes), emit
+
+
+@operation
+def lane_sums(_context, a, b, c, d):
+    """``lane_sum`` of each of four, one to a lane."""
+
+    def emit(_ctx, builder, _signature, args):
+        def mix(one, two, places):
+            return builder.shuffle_vector(one, two, ir.Constant(ir.VectorType(_SLOT, 4), places))
+
+        a, b, c, d = args
+        left = builder.fadd(mix(a, b, [0, 1, 4, 5]), mix(a, b, [2, 3, 6, 7]))
+        right = builder.fadd(mix(c, d, [0, 1, 4, 5]), mix(c, d, [2, 3, 6, 7]))
+        return builder.fadd(mix(left, right, [0, 2, 4, 6]), mix(left, right, [1, 3, 5, 7]))
+
+    return _lanes(_lanes, _lanes, _lanes, _lanes), emit

@@ -39,18 +39,33 @@ def exp(x):
 
     The same bits wherever it is compiled, which the C library's exp does not promise.
     """
+    r, shifted = _reduce(x)
+    return _scale(1.0 + _exp_of_rest(r), shifted)
+
+
+@compile_loop(forceinline=True)
+def _reduce(x):
+    """x, limited, as k log(2) + r: r, and k in the lowest bits of a double."""
     x = min(max(x, -_LIMIT), _LIMIT)
     shifted = fma(x, 1.4426950408889634, ROUNDER)
     k = shifted - ROUNDER
-    r = fma(k, -LN2_LOW, fma(k, -LN2_HIGH, x))
+    return fma(k, -LN2_LOW, fma(k, -LN2_HIGH, x)), shifted
+
+
+@compile_loop(forceinline=True)
+def _exp_of_rest(r):
+    """e^r - 1 for |r| up to log(2) / 2, by a polynomial."""
     s = r * r
     low = fma(s, fma(r, 0.008333333333326141, 0.04166666666666667), fma(r, 0.1666666666666667, 0.5))
     high = fma(r, 2.755725542550290e-06, 2.4801587325533502e-05)
     high = fma(s, high, fma(r, 0.00019841269874800683, 0.0013888888888883752))
     top = fma(s, 2.091467944897855e-09, fma(r, 2.5105206475334834e-08, 2.7557273661174726e-07))
-    q = fma(s * s, fma(s * s, top, high), low)
-    value = 1.0 + fma(s, q, r)
-    # the integer k sits in the lowest bits of ``shifted``: move it to the exponent
+    return fma(s, fma(s * s, fma(s * s, top, high), low), r)
+
+
+@compile_loop(forceinline=True)
+def _scale(value, shifted):
+    """value 2^k, for the k in the lowest bits of ``shifted``: it is added to the exponent."""
     return as_float(as_bits(value) + (as_bits(shifted) << _EXPONENT))
 
 
@@ -108,3 +123,21 @@ def slopes(code, z, y, width=0.0):
     else:
         for c in range(z.size):
             z[c] = slope(code, z[c], y[c], width)
+
+
+@compile_loop(forceinline=True)
+def block_slopes(code, z, y, width, scratch):
+    """The same for many records, with room for as many numbers.
+
+    The logistic slope is computed in three short loops: a processor works on a few hundred
+    operations at once, and with shorter ones these are of more records. The bits are the same.
+    """
+    if code != LOGISTIC:
+        slopes(code, z, y, width)
+        return
+    for c in range(z.size):
+        z[c], scratch[c] = _reduce(y[c] * z[c])
+    for c in range(z.size):
+        z[c] = _exp_of_rest(z[c])
+    for c in range(z.size):
+        z[c] = -y[c] / (1.0 + _scale(1.0 + z[c], scratch[c]))

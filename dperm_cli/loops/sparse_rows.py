@@ -37,14 +37,42 @@ def find_margins(rows, begin, z, across):
                 one = fma(lanes.load_one(values, k), entry, one)
             z[0, i] = one
             continue
-        for m in range(0, points, 4):
-            total = lanes.spread(0.0)
-            for k in range(first, last):
-                entry = lanes.spread(lanes.load_one(values, k))
-                place = np.int64(columns[k]) * points + m
-                total = lanes.mul_add(entry, lanes.load(across, place), total)
-            for lane in range(4):
-                z[m + lane, i] = lanes.pick(total, lane)
+        m = 0
+        while m < points:
+            m = _group_margins(columns, values, first, last, across, m, z, i)
+
+
+@compile_inline
+def _group_margins(columns, values, first, last, across, m, z, i):
+    """The margins of a record at up to twelve points from m on; returns the point after them."""
+    fours = min((across.shape[1] - m) // 4, 3)
+    if fours == 3:
+        _multiply_fours(columns, values, first, last, across, m, 3, z, i)
+    elif fours == 2:
+        _multiply_fours(columns, values, first, last, across, m, 2, z, i)
+    else:
+        _multiply_fours(columns, values, first, last, across, m, 1, z, i)
+    return m + 4 * fours
+
+
+@compile_inline
+def _multiply_fours(columns, values, first, last, across, m, fours, z, i):
+    """z[m : m + 4 fours, i] <- margins: an entry is read once for all these points."""
+    a = b = c = lanes.spread(0.0)
+    for k in range(first, last):
+        entry = lanes.spread(lanes.load_one(values, k))
+        place = np.int64(columns[k]) * across.shape[1] + m
+        a = lanes.mul_add(entry, lanes.load(across, place), a)
+        if fours > 1:
+            b = lanes.mul_add(entry, lanes.load(across, place + 4), b)
+        if fours > 2:
+            c = lanes.mul_add(entry, lanes.load(across, place + 8), c)
+    for lane in range(4):
+        z[m + lane, i] = lanes.pick(a, lane)
+        if fours > 1:
+            z[m + 4 + lane, i] = lanes.pick(b, lane)
+        if fours > 2:
+            z[m + 8 + lane, i] = lanes.pick(c, lane)
 
 
 @compile_inline
@@ -56,7 +84,7 @@ def _find_entries(rows, i):
 @compile_inline
 def add_rows(rows, begin, z, out):
     """out[:, m] += sum_i z[m, i] x_{begin + i}, record after record, for all points at once."""
-    columns, values, points, weights = rows[3], rows[4], out.shape[1], np.empty(4)
+    columns, values, points, weights = rows[3], rows[4], out.shape[1], np.empty(12)
     for i in range(z.shape[1]):
         first, last = _find_entries(rows, begin + i)
         if points == 1:
@@ -66,14 +94,32 @@ def add_rows(rows, begin, z, out):
                 moved = fma(lanes.load_one(values, k), weight, lanes.load_one(out, column))
                 lanes.store_one(out, column, moved)
             continue
-        for m in range(0, points, 4):
-            for lane in range(4):
+        m = 0
+        while m < points:
+            fours = min((points - m) // 4, 3)
+            for lane in range(4 * fours):
                 weights[lane] = z[m + lane, i]
-            four = lanes.load(weights, 0)
-            for k in range(first, last):
-                entry = lanes.spread(lanes.load_one(values, k))
-                place = np.int64(columns[k]) * points + m
-                lanes.store(out, place, lanes.mul_add(entry, four, lanes.load(out, place)))
+            if fours == 3:
+                _add_fours(columns, values, first, last, weights, out, m, 3)
+            elif fours == 2:
+                _add_fours(columns, values, first, last, weights, out, m, 2)
+            else:
+                _add_fours(columns, values, first, last, weights, out, m, 1)
+            m += 4 * fours
+
+
+@compile_inline
+def _add_fours(columns, values, first, last, weights, out, m, fours):
+    """out[:, m : m + 4 fours] += a record with weights: an entry is read once for all of them."""
+    a, b, c = lanes.load(weights, 0), lanes.load(weights, 4), lanes.load(weights, 8)
+    for k in range(first, last):
+        entry = lanes.spread(lanes.load_one(values, k))
+        place = np.int64(columns[k]) * out.shape[1] + m
+        lanes.store(out, place, lanes.mul_add(entry, a, lanes.load(out, place)))
+        if fours > 1:
+            lanes.store(out, place + 4, lanes.mul_add(entry, b, lanes.load(out, place + 4)))
+        if fours > 2:
+            lanes.store(out, place + 8, lanes.mul_add(entry, c, lanes.load(out, place + 8)))
 
 
 @compile_loop

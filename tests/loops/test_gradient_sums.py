@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
+from dperm_cli.loops import dense_rows, gradient_sums
 from dperm_cli.loops.record_parts import divide
 from dperm_cli.loops.slopes import log_of_one_plus
 from dperm_cli.loops.thread_count import count_threads, use_threads
@@ -67,6 +68,39 @@ def test_no_bit_depends_on_the_threads_or_on_other_points(density):
     for some in (slice(0, 1), slice(3, 8)):
         assert problem.data_gradient(theta[some]).tobytes() == gradient[some].tobytes()
         assert problem.objective(theta[some]).tobytes() == value[some].tobytes()
+
+
+# few columns; as many as a block of sums; those at which the order of a margin or of a sum changes
+WIDTHS = (1, 3, 4, 10, 15, 16, 23, 29, 54, 1023, 1024, 1026)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("p", WIDTHS)
+def test_every_width_and_number_of_points_has_the_bits_of_one_point(p, single):
+    for n in (1, 2, 5, 35) if p > 100 else (1, 2, 5, 35, 421):
+        data = make_data(n, p)
+        rows = data.x.astype(np.float32) if single else data.x
+        records, theta = gradient_sums.wrap_rows(rows, data.y), 3.0 * np.ones((7, p)) / p
+        theta *= np.random.default_rng(3).standard_normal((7, p))
+        each = [
+            gradient_sums.sum_gradients(records, one[None], LOGISTIC.code, 0.0) for one in theta
+        ]
+        plain = LOGISTIC.slope(theta @ rows.T.astype(float), data.y) @ rows.astype(float)
+        np.testing.assert_allclose(np.concatenate(each), plain, rtol=1e-11, atol=1e-11 * n)
+        for points in range(1, 8):
+            found = gradient_sums.sum_gradients(records, theta[:points], LOGISTIC.code, 0.0)
+            assert found.tobytes() == np.concatenate(each[:points]).tobytes()
+
+
+def test_no_record_is_read_beyond_the_end_of_the_rows():
+    read = dense_rows._count_readable.py_func
+    for p in range(1, 13):
+        for n in (1, 2, 6):
+            x, z = np.zeros((n, p)), np.zeros((1, 1))
+            for begin in range(n):
+                readable = read(x, begin, z, p)
+                end = begin * p + dense_rows.pad(p)  # of the last four numbers of this record
+                assert readable == (end <= n * p)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

@@ -54,6 +54,16 @@ def test_agrees_with_its_formula(code, y):
 
 
 @pytest.mark.parametrize("code", LOSSES)
+def test_slopes_of_a_block_have_the_same_bits(code):
+    labels = np.random.default_rng(0).choice([-1.0, 1.0], MARGINS.size)
+    for count in (1, 3, 16, 37, MARGINS.size):
+        z, y = MARGINS[-count:].copy(), labels[:count]
+        wanted = [slopes.slope(code, a, b, WIDTH) for a, b in zip(z, y, strict=True)]
+        slopes.block_slopes(code, z, y, WIDTH, np.empty(count))
+        assert z.tobytes() == np.array(wanted).tobytes()
+
+
+@pytest.mark.parametrize("code", LOSSES)
 def test_is_the_derivative_of_its_loss(code):
     z, h = np.linspace(-3.01, 3.02, 41), 1e-6
     numeric = (LOSSES[code](z + h, 1.0) - LOSSES[code](z - h, 1.0)) / (2 * h)
