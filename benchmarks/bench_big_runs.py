@@ -1,113 +1,96 @@
-"""What a big run costs beside another commit: ratios of processor time and of memory, in turns.
+"""What a big run costs beside another commit: processor time and memory, in turns.
 
     python -m benchmarks.bench_big_runs --against FOLDER [--keep]
 
 ``noisy_gd`` with 100 steps and ten trials on covtype (DPERM_DATA_DIR, or fetched before) and on
-4e6 generated records of 10 columns, by this commit and by the checkout of another one, in turns.
-Both have read the records and found the optimum in a run before. Memory is what a process
-allocates at most (RssAnon of Linux), without the pages of mapped files. Ratios are that commit's
-figure over this one's: three times as much was asked against 98bf31b5. ``--keep`` writes
-``big_runs.csv``.
+4e6 generated records of 10 columns, by the checkout of another commit in FOLDER and by this one,
+whose records are in memory or mapped. Every figure is the median of two runs after one that reads
+the records and finds the optimum. ``--keep`` writes ``big_runs.csv`` and the table in
+docs/scale.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.watched_runs import (
+    format_table,
+    keep_machine,
+    run_watched,
+    write_kept,
+    write_page,
+)
+
+MARKS = "big runs"
 KEPT = Path(__file__).parent / "big_runs.csv"
-COLUMNS = ("records", "storage", "seconds_before", "seconds", "mib_before", "mib")
-TARGET = 3.0
+HEAD = ("records", "storage", "seconds_before", "seconds", "faster", "mib_before", "mib", "smaller")
+SHOWN = (
+    "records", "data_storage", "before (s)", "now (s)", "ratio", "before (MiB)", "now (MiB)",
+    "ratio",
+)  # fmt: skip
 TURNS = 2
-MECHANISM = ["mechanism=noisy_gd", "mechanism.steps=100"]
+MECHANISM = ("mechanism=noisy_gd", "mechanism.steps=100")
 RECORDS = {
-    "covtype": ["dataset=covtype"],
-    "4e6 x 10": ["dataset=synthetic_logistic", "dataset.n=4000000", "dataset.p=10"],
+    "covtype": ("dataset=covtype",),
+    "4e6 x 10": ("dataset=synthetic_logistic", "dataset.n=4000000", "dataset.p=10"),
 }
-STORAGES = {"memory": [], "mapped": ["data_storage=mapped"]}
+STORAGES = {"memory": (), "mapped": ("data_storage=mapped",)}
 
 
-def measure(words: Sequence[str], checkout: Path, cache: Path) -> tuple[float, float]:
-    """Processor seconds of a run, and the most MiB that it allocates.
-
-    Args:
-        words: What ``dperm run`` is given.
-        checkout: The files of the commit that runs.
-        cache: Where this commit keeps what it has read and found.
-    """
-    settled = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    settled |= {"PYTHONPATH": str(checkout), "DPERM_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "dperm_cli", "run", *words]
-    run = subprocess.Popen(command, cwd=checkout, env=settled, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL)  # fmt: skip
-    most = 0.0
-    while True:
-        most = max(most, read_memory(run.pid))
-        found, status, used = os.wait4(run.pid, os.WNOHANG)
-        if found:
-            if status:
-                raise SystemExit(f"{' '.join(command)} failed in {checkout}")
-            return used.ru_utime + used.ru_stime, most
-        time.sleep(0.01)
+def measure(words: Sequence[str], checkout: Path, folder: Path) -> tuple[float, float]:
+    """Seconds of processor time of a run, and the most MiB that it held for itself."""
+    watched = run_watched(
+        # -P: the package of this folder comes first else
+        [sys.executable, "-P", "-m", "dperm_cli", "run", *words, "force=true"], folder,
+        PYTHONPATH=str(checkout), PYTHONDONTWRITEBYTECODE="",
+        DPERM_CACHE_DIR=str(folder / f"cache of {checkout.name}"),
+    )  # fmt: skip
+    if watched.code != 0:
+        raise SystemExit(f"{checkout}: {' '.join(words)} failed: {watched.errors.strip()}")
+    return watched.processor, 1024 * watched.anonymous_gib
 
 
-def read_memory(pid: int) -> float:
-    """MiB that a process has allocated; 0 for one that is ending."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
-
-
-def compare(checkout: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """A row for each kind of records and each place of them: medians of a few turns."""
-    sides = {"before": checkout, "now": Path(__file__).parents[1]}
-    for name, records in RECORDS.items():
-        found: dict[str, list[tuple[float, float]]] = {}
-        for turn in range(TURNS + 1):  # the first reads the records and finds the optimum
-            for storage, more in STORAGES.items():
-                kinds = sides if storage == "memory" else {"now": sides["now"]}
-                for side, files in kinds.items():
-                    out = f"out={folder / (side + storage)}"
-                    words = [*records, *MECHANISM, *more, "force=true", out]
-                    figures = measure(words, files, folder / f"cache_{side}")
-                    if turn:
-                        found.setdefault(f"{side} {storage}", []).append(figures)
-        for storage in STORAGES:
-            sides_found = (found["before memory"], found[f"now {storage}"])
-            before, now = (
-                [statistics.median(values) for values in zip(*side, strict=True)]
-                for side in sides_found
-            )
-            figures = (before[0], now[0], before[1], now[1])
-            texts = (name, storage, *(f"{value:.3g}" for value in figures))
-            yield dict(zip(COLUMNS, texts, strict=True))
+def compare(checkout: Path, name: str, folder: Path) -> list[tuple[str, ...]]:
+    """The lines of some records, one for each place where they may be."""
+    here, words = Path(__file__).parents[1], [*RECORDS[name], *MECHANISM]
+    runs = {"before": (checkout, words)}
+    runs |= {storage: (here, [*words, *more]) for storage, more in STORAGES.items()}
+    found: dict[str, list[tuple[float, float]]] = {run: [] for run in runs}
+    for _ in range(1 + TURNS):
+        for run, (files, asked) in runs.items():
+            out = f"out={folder / run / name.replace(' ', '')}"
+            found[run].append(measure([*asked, out], files, folder))
+    middle = {
+        run: [statistics.median(values) for values in zip(*figures[1:], strict=True)]
+        for run, figures in found.items()
+    }
+    lines = []
+    for storage in STORAGES:
+        pairs = list(zip(middle["before"], middle[storage], strict=True))
+        figures = [value for before, now in pairs for value in (before, now, before / now)]
+        lines.append((name, storage, *(f"{value:.3g}" for value in figures)))
+    return lines
 
 
 def main() -> None:
-    """Print each pair of figures and its ratio."""
+    """Print each line; keep them if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", metavar="FOLDER", required=True, help="another commit's files")
     parser.add_argument("--keep", action="store_true", help="write big_runs.csv")
-    asked, rows = parser.parse_args(), []
+    asked, lines = parser.parse_args(), []
     with tempfile.TemporaryDirectory() as folder:
-        for row in compare(Path(asked.against).resolve(), Path(folder)):
-            rows.append(row)
-            for unit in ("seconds", "mib"):
-                ratio = float(row[f"{unit}_before"]) / float(row[unit])
-                name = f"{row['records']}, {row['storage']}, {unit}"
-                print(f"{name:30s} {ratio:6.2f} of {TARGET:g}", flush=True)
+        for name in RECORDS:
+            lines += compare(Path(asked.against).resolve(), name, Path(folder))
+            print(format_table(SHOWN, lines), flush=True)
     if asked.keep:
-        with KEPT.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_kept(KEPT, [HEAD, *lines])
+        write_page(MARKS, format_table(SHOWN, lines))
+        keep_machine(MARKS)
 
 
 if __name__ == "__main__":

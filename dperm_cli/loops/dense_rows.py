@@ -185,9 +185,10 @@ def _add_numbers(x, at, weight, out, m, p):
 
 @compile_inline
 def _count_readable(x, begin, z, p):
-    """How many records can be read in fours: all but one whose last four would pass x's end."""
+    """How many records can be read in fours of columns without a look beyond the end of x."""
     count = z.shape[1]
-    return count if (begin + count) * p + (-p) % 4 <= x.size else count - 1
+    beyond = (begin + count) * p + (-p) % 4 - x.size  # of the last record's last four
+    return count if beyond <= 0 else max(count - (beyond + p - 1) // p, 0)
 
 
 @compile_inline

@@ -93,14 +93,14 @@ def test_every_width_and_number_of_points_has_the_bits_of_one_point(p, single):
 
 
 def test_no_record_is_read_beyond_the_end_of_the_rows():
-    read = dense_rows._count_readable.py_func
-    for p in range(1, 13):
-        for n in (1, 2, 6):
-            x, z = np.zeros((n, p)), np.zeros((1, 1))
-            for begin in range(n):
-                readable = read(x, begin, z, p)
-                end = begin * p + dense_rows.pad(p)  # of the last four numbers of this record
-                assert readable == (end <= n * p)
+    count_readable = dense_rows._count_readable.py_func
+    for p, n in itertools.product(range(1, 14), range(1, 7)):
+        x = np.zeros((n, p))
+        ends = [i * p + dense_rows.pad(p) for i in range(n)]  # of the last four of each record
+        for begin in range(n):
+            for end in range(begin + 1, n + 1):
+                wanted = sum(place <= x.size for place in ends[begin:end])
+                assert count_readable(x, begin, np.zeros((1, end - begin)), p) == wanted
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import (
     bench_bandwidth,
+    bench_big_runs,
     bench_growth,
     bench_largest,
     bench_scale,
@@ -15,7 +16,8 @@ from benchmarks.watched_runs import format_table, read_kept, read_page
 from dperm_cli.core import registry
 
 BENCHES = {
-    bench.MARKS: bench for bench in (bench_bandwidth, bench_growth, bench_largest, bench_scale)
+    bench.MARKS: bench
+    for bench in (bench_bandwidth, bench_big_runs, bench_growth, bench_largest, bench_scale)
 }
 
 
@@ -45,6 +47,14 @@ def test_all_axes_have_grown():
     lines = read_kept(bench_growth.KEPT)[1:]
     sizes = {axis: len(values) for axis, values in bench_growth.AXES.items()}
     assert [line[0] for line in lines] == [axis for axis, n in sizes.items() for _ in range(n)]
+
+
+def test_mapped_records_take_a_third_of_the_time_and_memory_of_before():
+    lines = {tuple(line[:2]): line for line in read_kept(bench_big_runs.KEPT)[1:]}
+    assert set(lines) == {(n, s) for n in bench_big_runs.RECORDS for s in bench_big_runs.STORAGES}
+    for (_, storage), line in lines.items():
+        if storage == "mapped":
+            assert min(float(line[4]), float(line[7])) >= 3.0
 
 
 def test_every_mechanism_has_its_largest_problem():
