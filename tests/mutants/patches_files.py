@@ -89,9 +89,9 @@ if options.intercept:
         "records are named after they were scaled", "row_pipeline.prepare",
         """\
 names = name_records(x, y)
-x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)""",
+x, x_test, steps = _change_rows(options, raw.bounds, bound, x, x_test, in_place)""",
         """\
-x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
+x, x_test, steps = _change_rows(options, raw.bounds, bound, x, x_test, in_place)
 names = name_records(x, y)""", "readers",
     ),
     Patch(
