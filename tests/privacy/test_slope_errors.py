@@ -70,8 +70,9 @@ def run_exactly(change=lambda terms: terms) -> tuple[Polynomial, Fraction]:
         **vars(slopes), "fma": fma, "min": lambda a, _: a, "max": lambda a, _: a,
         "as_bits": lambda v: v if isinstance(v, Polynomial) else 0, "as_float": lambda v: v,
     }  # fmt: skip
-    code = slopes.exp.py_func.__code__
-    value = types.FunctionType(code, names)(Polynomial((Fraction(0), Fraction(1))))
+    parts = (slopes._reduce, slopes._exp_of_rest, slopes._scale, slopes.exp)
+    names |= {f.__name__: types.FunctionType(f.py_func.__code__, names) for f in parts}
+    value = names["exp"](Polynomial((Fraction(0), Fraction(1))))
     # s and s * s, and the last sum, are operations too
     largest = [result.largest for result in results] + [Fraction(1), Fraction(1), value.largest]
     rounding = 2 * UNIT * sum(largest, Fraction(0))
