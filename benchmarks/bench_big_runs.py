@@ -30,8 +30,8 @@ MARKS = "big runs"
 KEPT = Path(__file__).parent / "big_runs.csv"
 HEAD = ("records", "storage", "seconds_before", "seconds", "faster", "mib_before", "mib", "smaller")
 SHOWN = (
-    "records", "data_storage", "before (s)", "now (s)", "ratio", "before (MiB)", "now (MiB)",
-    "ratio",
+    "records", "data_storage", "before (s)", "now (s)", "times less", "before (MiB)", "now (MiB)",
+    "times less",
 )  # fmt: skip
 TURNS = 2
 MECHANISM = ("mechanism=noisy_gd", "mechanism.steps=100")
@@ -42,17 +42,22 @@ RECORDS = {
 STORAGES = {"memory": (), "mapped": ("data_storage=mapped",)}
 
 
-def measure(words: Sequence[str], checkout: Path, folder: Path) -> tuple[float, float]:
+def measure(words: Sequence[str], checkout: Path, folder: Path, cache: Path) -> tuple[float, float]:
     """Seconds of processor time of a run, and the most MiB that it held for itself."""
     watched = run_watched(
         # -P: the package of this folder comes first else
         [sys.executable, "-P", "-m", "dperm_cli", "run", *words, "force=true"], folder,
         PYTHONPATH=str(checkout), PYTHONDONTWRITEBYTECODE="",
-        DPERM_CACHE_DIR=str(folder / f"cache of {checkout.name}"),
+        DPERM_CACHE_DIR=str(cache),
     )  # fmt: skip
     if watched.code != 0:
         raise SystemExit(f"{checkout}: {' '.join(words)} failed: {watched.errors.strip()}")
     return watched.processor, 1024 * watched.anonymous_gib
+
+
+def format_figure(value: float) -> str:
+    """Three digits or more, without an exponent."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def compare(checkout: Path, name: str, folder: Path) -> list[tuple[str, ...]]:
@@ -63,8 +68,9 @@ def compare(checkout: Path, name: str, folder: Path) -> list[tuple[str, ...]]:
     found: dict[str, list[tuple[float, float]]] = {run: [] for run in runs}
     for _ in range(1 + TURNS):
         for run, (files, asked) in runs.items():
+            cache = folder / ("cache here" if files == here else "cache before")
             out = f"out={folder / run / name.replace(' ', '')}"
-            found[run].append(measure([*asked, out], files, folder))
+            found[run].append(measure([*asked, out], files, folder, cache))
     middle = {
         run: [statistics.median(values) for values in zip(*figures[1:], strict=True)]
         for run, figures in found.items()
@@ -73,7 +79,7 @@ def compare(checkout: Path, name: str, folder: Path) -> list[tuple[str, ...]]:
     for storage in STORAGES:
         pairs = list(zip(middle["before"], middle[storage], strict=True))
         figures = [value for before, now in pairs for value in (before, now, before / now)]
-        lines.append((name, storage, *(f"{value:.3g}" for value in figures)))
+        lines.append((name, storage, *map(format_figure, figures)))
     return lines
 
 
@@ -83,9 +89,12 @@ def main() -> None:
     parser.add_argument("--against", metavar="FOLDER", required=True, help="another commit's files")
     parser.add_argument("--keep", action="store_true", help="write big_runs.csv")
     asked, lines = parser.parse_args(), []
+    checkout = Path(asked.against).resolve()
+    if not (checkout / "dperm_cli").is_dir():  # Python would take the installed package then
+        parser.error(f"--against {asked.against}: holds no dperm_cli; check out a commit there")
     with tempfile.TemporaryDirectory() as folder:
         for name in RECORDS:
-            lines += compare(Path(asked.against).resolve(), name, Path(folder))
+            lines += compare(checkout, name, Path(folder))
             print(format_table(SHOWN, lines), flush=True)
     if asked.keep:
         write_kept(KEPT, [HEAD, *lines])
