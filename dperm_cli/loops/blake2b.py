@@ -21,7 +21,7 @@ _INITIAL = np.array(
     ],
     dtype=np.uint64,
 )  # fmt: skip
-# which word of the block is used when, in each of the twelve rounds
+# which word of the block is used when, in each of ten rounds; two more begin again
 _ORDERS = np.array(
     [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -34,8 +34,6 @@ _ORDERS = np.array(
         [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
         [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
         [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
     ],
     dtype=np.uint8,
 )
@@ -68,8 +66,8 @@ def _compress(state, block, count, last):
     c0, c1, c2, c3 = _INITIAL[0], _INITIAL[1], _INITIAL[2], _INITIAL[3]
     d0, d1, d3 = _INITIAL[4] ^ count, _INITIAL[5], _INITIAL[7]
     d2 = _INITIAL[6] ^ (_ALL if last else _ZERO)
-    for r in range(_ORDERS.shape[0]):
-        m = _ORDERS[r]
+    for r in range(12):
+        m = _ORDERS[r % 10]
         a0, b0, c0, d0 = _mix(a0, b0, c0, d0, block[m[0]], block[m[1]])
         a1, b1, c1, d1 = _mix(a1, b1, c1, d1, block[m[2]], block[m[3]])
         a2, b2, c2, d2 = _mix(a2, b2, c2, d2, block[m[4]], block[m[5]])

@@ -31,7 +31,7 @@ _BLOCK_ENTRIES, _LEAST_BLOCK, _MOST_BLOCK = 2048, 4, 256
 def add_dense_gradients(rows, begin, end, theta, code, width, out):
     """out [m, pad(p)] += sum over the records begin .. end - 1 of slope(<x, theta>; y) x."""
     block = _LEAST_BLOCK
-    if theta.shape[1] < dense_rows.LONG:  # fours of records, and fours of these, without a rest
+    if theta.shape[1] < dense_rows.LONG:  # a multiple of 16: vector loops over a block have no rest
         block = max(min(_BLOCK_ENTRIES // theta.shape[1], _MOST_BLOCK) // 16 * 16, 16)
     fours, z = dense_rows.group_points(theta), np.empty((5, block))
     whole = end - (end - begin) % block
@@ -45,27 +45,27 @@ def add_dense_gradients(rows, begin, end, theta, code, width, out):
 def _add_block(rows, start, z, theta, fours, code, width, out):
     """The same for as many records as z [5, records] has room for.
 
-    It is a function of its own, so that arrays are counted a few times a block: how many refer to
-    an array is counted by operations that wait for all cores.
+    It is compiled as a function of its own. Written into the loop over blocks, it was up to a sixth
+    slower at one point: references to arrays were counted more often, by atomic operations.
     """
     x, (points, p) = rows[1], theta.shape
     labels, scratch = rows[5][start : start + z.shape[1]], z[4]
-    few, pairs = 4 * fours.shape[0], points - points % 2
-    for m in range(0, few, 4):
+    in_fours, in_pairs = 4 * fours.shape[0], points - points % 2
+    for m in range(0, in_fours, 4):
         dense_rows.find_margins_of_four(x, start, z, fours[m // 4])
         for lane in range(4):
             block_slopes(code, z[lane], labels, width, scratch)
         dense_rows.add_rows(x, start, z, 0, p, out, m, 2)
         dense_rows.add_rows(x, start, z, 2, p, out, m + 2, 2)
-    for m in range(few, pairs, 2):
+    for m in range(in_fours, in_pairs, 2):
         dense_rows.find_margins_of_two(x, start, z, theta, m)
         for lane in range(2):
             block_slopes(code, z[lane], labels, width, scratch)
         dense_rows.add_rows(x, start, z, 0, p, out, m, 2)
-    if pairs < points:
-        dense_rows.find_margins(x, start, z, theta, pairs)
+    if in_pairs < points:
+        dense_rows.find_margins(x, start, z, theta, in_pairs)
         block_slopes(code, z[0], labels, width, scratch)
-        dense_rows.add_rows(x, start, z, 0, p, out, pairs, 1)
+        dense_rows.add_rows(x, start, z, 0, p, out, in_pairs, 1)
 
 
 @compile_loop
@@ -102,21 +102,21 @@ def add_dense_losses(rows, begin, end, theta, code, width, out):
     x, y, (points, p) = rows[1], rows[5], theta.shape
     block = min(max(_BLOCK_ENTRIES // p, _LEAST_BLOCK), _MOST_BLOCK)
     fours = dense_rows.group_points(theta)
-    few, pairs = 4 * fours.shape[0], points - points % 2
+    in_fours, in_pairs = 4 * fours.shape[0], points - points % 2
     for start in range(begin, end, block):
         stop = min(start + block, end)
         z, labels = np.empty((4, stop - start)), y[start:stop]
-        for m in range(0, few, 4):
+        for m in range(0, in_fours, 4):
             dense_rows.find_margins_of_four(x, start, z, fours[m // 4])
             for lane in range(4):
                 out[m + lane] += _sum_values(code, z[lane], labels, width)
-        for m in range(few, pairs, 2):
+        for m in range(in_fours, in_pairs, 2):
             dense_rows.find_margins_of_two(x, start, z, theta, m)
             for lane in range(2):
                 out[m + lane] += _sum_values(code, z[lane], labels, width)
-        if pairs < points:
-            dense_rows.find_margins(x, start, z, theta, pairs)
-            out[pairs] += _sum_values(code, z[0], labels, width)
+        if in_pairs < points:
+            dense_rows.find_margins(x, start, z, theta, in_pairs)
+            out[in_pairs] += _sum_values(code, z[0], labels, width)
 
 
 @compile_loop

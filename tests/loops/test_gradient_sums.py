@@ -70,7 +70,7 @@ def test_no_bit_depends_on_the_threads_or_on_other_points(density):
         assert problem.objective(theta[some]).tobytes() == value[some].tobytes()
 
 
-# few columns; as many as a block of sums; those at which the order of a margin or of a sum changes
+# short rows, long ones, and those next to where a margin or a sum is made in another way
 WIDTHS = (1, 3, 4, 10, 15, 16, 23, 29, 54, 1023, 1024, 1026)
 
 
